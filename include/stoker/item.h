@@ -1,0 +1,79 @@
+/*
+ * stk_item: one sample on its way through a run.
+ *
+ * An item has an identity (source, id, epoch) that never changes, and data that
+ * each stage replaces.  Data comes in parts, one for each file of the sample
+ * (image and mask, say); most samples have one part.  A part holds nothing (its
+ * path is the data), bytes, or an array.  After a batch stage the item holds a batch.
+ *
+ * Threads: one thread at a time: the engine hands an item to one op at a time.
+ * Memory:  what getters return is borrowed, valid until the part is set again.
+ */
+#ifndef STK_ITEM_H
+#define STK_ITEM_H
+
+#include <stoker/batch.h>
+#include <stoker/buffer.h>
+#include <stoker/foreign.h>
+#include <stoker/tensor.h>
+
+STK_BEGIN
+
+#define STK_MAX_PARTS 8
+
+typedef struct stk_item stk_item;
+
+/* Identity.  `id` is the sample's index in its source's listing, the same in every
+ * epoch and on every rank; `index` counts what an expand op made of it, from 0. */
+STK_API int64_t stk_item_id(const stk_item *item);
+STK_API int64_t stk_item_epoch(const stk_item *item);
+STK_API int64_t stk_item_index(const stk_item *item);
+STK_API size_t stk_item_num_parts(const stk_item *item);
+
+/* Identity, for sources to set in `next`. */
+STK_API void stk_item_set_id(stk_item *item, int64_t id, int64_t epoch);
+STK_API STK_NODISCARD stk_err stk_item_set_num_parts(stk_item *item, size_t n);
+
+/* Writes the path or key of one part, NUL-terminated, bytes as the file system has them.
+ * STK_ELIMIT: `size` is too small (4096 is enough for paths); STK_ENOTFOUND: there is none. */
+STK_API STK_NODISCARD stk_err stk_item_key(const stk_item *item, size_t part, char *dst,
+                                           size_t size);
+
+/* Four random words for (seed of the source, epoch, id, index, stage, n): the same in every
+ * run.  `n` selects one of 2^32 blocks of four. */
+STK_API void stk_item_random(const stk_item *item, uint32_t n, uint32_t out[4]);
+
+/* True when nobody wants the result any more: a long op may return STK_ECANCELLED. */
+STK_API bool stk_item_cancelled(const stk_item *item);
+
+/* The bytes of a part, or NULL; set takes *bytes and drops whatever the part held. */
+STK_API stk_buffer *stk_item_bytes(const stk_item *item, size_t part);
+STK_API void stk_item_set_bytes(stk_item *item, size_t part, stk_buffer **bytes);
+
+/* The array of a part; data is NULL when there is none. */
+STK_API stk_tensor stk_item_array(const stk_item *item, size_t part);
+
+/* Makes memory for the part's next array and describes it in *out: the sample's slot of its
+ * batch where the plan could arrange that, memory of its own otherwise.  Uninitialised.
+ * The part's bytes and its former array stay readable until stk_item_commit_array. */
+STK_API STK_NODISCARD stk_err stk_item_new_array(stk_item *item, size_t part, const stk_spec *spec,
+                                                 stk_tensor *out);
+STK_API void stk_item_commit_array(stk_item *item, size_t part);
+
+/* Uses memory of the caller's: takes one reference of *mem, which holds `t`. */
+STK_API void stk_item_set_array(stk_item *item, size_t part, const stk_tensor *t,
+                                stk_buffer **mem);
+
+/* The batch of an item behind a batch stage, or NULL. */
+STK_API stk_batch *stk_item_batch(const stk_item *item);
+
+/* The foreign handle, or NULL; set takes *f and drops the one before. */
+STK_API stk_foreign *stk_item_foreign(const stk_item *item);
+STK_API void stk_item_set_foreign(stk_item *item, stk_foreign **f);
+
+/* Gives an item that a run handed out back.  Sets *item to NULL; &(stk_item *){NULL} is fine. */
+STK_API void stk_item_free(stk_item **item);
+
+STK_END
+
+#endif /* STK_ITEM_H */

@@ -1,0 +1,67 @@
+/*
+ * stk_run: one execution of a plan.
+ *
+ *     start ──► next, next, ... ──► STK_EEND | an error
+ *       └─ close: no more samples begin, those in flight still arrive
+ *       └─ cancel: now; every waiting or later read says STK_ECANCELLED
+ *
+ * Threads: all functions, any thread, except that stk_run_free must be the last call.
+ *          In a child of fork every call says STK_EFORK, and free does nothing.
+ */
+#ifndef STK_RUN_H
+#define STK_RUN_H
+
+#include <stoker/executor.h>
+#include <stoker/plan.h>
+#include <stoker/stats.h>
+
+STK_BEGIN
+
+typedef struct stk_run stk_run;
+
+#define STK_MAX_IO_THREADS 64 /* of one run */
+
+typedef struct stk_run_opts {
+    stk_executor *executor; /* shared (one more reference); NULL: one of its own */
+    int32_t num_threads;    /* of its own executor; 0: as in stk_executor_opts */
+    bool epoch_ends;        /* true: reads say STK_EEPOCH at each end of an epoch */
+} stk_run_opts;
+
+/* Checks the plan and starts.  `opts` may be NULL.  The plan may be freed after it. */
+STK_API STK_NODISCARD stk_err stk_run_start(stk_plan *plan, const stk_run_opts *opts, stk_run **out,
+                                            stk_diag *diag);
+
+/* Gives the next batch.  STK_EEND: that was all; STK_EEPOCH: see epoch_ends; STK_ETIMEOUT: nothing
+ * lost; STK_EINVAL: the plan's results are no batches.  A failure of the run is reported after
+ * everything that came before it, and by every later read. */
+STK_API STK_NODISCARD stk_err stk_run_next(stk_run *run, int64_t timeout, stk_batch **out,
+                                           stk_diag *diag);
+
+/* The same for results of any kind, up to `max` at once: waits for the first, then takes what is
+ * there.  *n is at least 1 on STK_OK.  Give each back with stk_item_free, before or after the
+ * run's end. */
+STK_API STK_NODISCARD stk_err stk_run_next_items(stk_run *run, int64_t timeout, size_t max,
+                                                 stk_item **items, size_t *n, stk_diag *diag);
+
+/* Idempotent. */
+STK_API void stk_run_close(stk_run *run);
+STK_API void stk_run_cancel(stk_run *run);
+
+/* Cancels and waits until no op is running.  STK_ETIMEOUT: *diag names the stage and the sample
+ * that still run; the run ends by itself when they do. */
+STK_API STK_NODISCARD stk_err stk_run_stop(stk_run *run, int64_t timeout, stk_diag *diag);
+
+/* Cancels, waits at most 5 s for running ops (what is late is given back when it ends), sets
+ * *run to NULL.  &(stk_run *){NULL} is fine. */
+STK_API void stk_run_free(stk_run **run);
+
+/* A consistent picture of this moment; free it with stk_stats_free. */
+STK_API STK_NODISCARD stk_err stk_run_stats(stk_run *run, stk_stats **out);
+
+/* The failures of samples that were kept: the first ten of the run.  Gives copies. */
+STK_API STK_NODISCARD stk_err stk_run_failures(stk_run *run, stk_failure **out, size_t *n);
+STK_API void stk_failures_free(stk_failure **failures, size_t n);
+
+STK_END
+
+#endif /* STK_RUN_H */

@@ -1,0 +1,66 @@
+/*
+ * stk_stats: what each stage and queue of a run did, and where it waited.
+ *
+ * A snapshot: a plain value that nobody changes.  Times are in nanoseconds.
+ */
+#ifndef STK_STATS_H
+#define STK_STATS_H
+
+#include <stoker/error.h>
+
+STK_BEGIN
+
+#define STK_NAME_SIZE 48 /* of a stage, with its NUL */
+
+typedef struct stk_stage_stats {
+    char name[STK_NAME_SIZE];
+    const char *kind;     /* "source", "map", "expand", "batch", "unbatch", "route", "merge", "sink" */
+    int32_t concurrency;  /* items at once, at most */
+    int32_t running;      /* items at this moment */
+    uint64_t items;       /* done well */
+    uint64_t failed;      /* failures of the op, retried or replaced ones included */
+    uint64_t substituted; /* of those: replaced by another sample */
+    uint64_t bytes;       /* of the results, where they are bytes or arrays */
+    int64_t busy_ns;      /* summed over threads */
+    int64_t wait_in_ns;   /* time in which it could have taken more, and had no input */
+    int64_t wait_out_ns;  /* time in which it had input, and no room for results */
+} stk_stage_stats;
+
+/* Between two stages; stages that are fused into one hop have none between them. */
+typedef struct stk_queue_stats {
+    char name[2 * STK_NAME_SIZE]; /* "read -> decode_image" */
+    size_t capacity;
+    size_t len;       /* at this moment */
+    uint64_t puts;
+    double occupancy; /* mean share of the capacity in use, 0 to 1, over time */
+    double full;      /* share of the time in which it was full */
+    double empty;     /* share of the time in which it was empty */
+} stk_queue_stats;
+
+typedef struct stk_stats {
+    int64_t elapsed_ns;      /* since the start, to the end if the run has ended */
+    int64_t first_result_ns; /* from the start; -1: none yet */
+    uint64_t results;        /* handed to the reader */
+    int32_t num_threads;     /* CPU workers */
+    int32_t num_io_threads;  /* created so far */
+    size_t num_stages;
+    stk_stage_stats *stages; /* upstream first; the reader is the last, "sink" */
+    size_t num_queues;
+    stk_queue_stats *queues;
+    int32_t bottleneck;      /* index of a stage; that of the sink: the reader; -1: too early to say */
+    char verdict[256];       /* one sentence */
+} stk_stats;
+
+STK_API void stk_stats_free(stk_stats **stats);
+
+/* A sample that failed. */
+typedef struct stk_failure {
+    char stage[STK_NAME_SIZE];
+    int64_t id, epoch;
+    char *key; /* path; "" where there is none */
+    stk_diag diag;
+} stk_failure;
+
+STK_END
+
+#endif /* STK_STATS_H */

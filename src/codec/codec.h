@@ -1,0 +1,70 @@
+/*
+ * stk_codec: one image format: encoded bytes to rows of pixels.
+ *
+ *     match ──► begin (header) ──► window (what is wanted) ──► rows ──► push(row), push(row)...
+ *
+ * A decoder never makes an image: it delivers rows, top to bottom, of the rectangle that was
+ * asked for, and whoever takes them resamples them while they are in cache.  Adding a format is
+ * one file with one of these tables, and one line in codec.c.
+ *
+ * Threads: a decoder (state) belongs to one thread at a time; it is reused image after image.
+ */
+#ifndef STK_CODEC_CODEC_H
+#define STK_CODEC_CODEC_H
+
+#include <stoker/image.h>
+
+typedef struct stk_image_limits {
+    int64_t max_pixels;
+    int32_t max_side;
+} stk_image_limits;
+
+typedef enum stk_pixels {
+    STK_PIXELS_GRAY = 1, /* 1 byte a pixel */
+    STK_PIXELS_RGB = 3,  /* 3 bytes */
+    STK_PIXELS_YCC = 103, /* 3 bytes, full-range BT.601 YCbCr (JFIF): conversion is cheaper after resampling */
+} stk_pixels;
+
+/* Rectangle in pixels of the stored (unrotated) image. */
+typedef struct stk_rect {
+    int32_t x, y, width, height;
+} stk_rect;
+
+/* In: what is wanted.  */
+typedef struct stk_window_request {
+    stk_rect rect;       /* inside the image, not empty */
+    int32_t min_width;   /* the rect may be delivered scaled down by 2, 4 or 8 as long as it */
+    int32_t min_height;  /* keeps at least this many pixels; 0: never scaled down */
+    bool gray;           /* one channel wanted */
+    bool fast;           /* YCC output and cheap chroma are welcome */
+} stk_window_request;
+
+/* Out: what rows will be. */
+typedef struct stk_window {
+    stk_pixels pixels;
+    int32_t width, height; /* of the rows delivered: covers at least the rect */
+    double x0, y0, x1, y1; /* the requested rect, in coordinates of the delivered rows */
+} stk_window;
+
+/* Takes one row (window.width pixels, valid during the call).  False: enough, stop decoding. */
+typedef bool stk_row_fn(void *ctx, const uint8_t *row);
+
+typedef struct stk_codec {
+    stk_image_format format;
+    const char *name; /* "JPEG" */
+    bool (*match)(const uint8_t *data, size_t size);
+    stk_err (*probe)(const uint8_t *data, size_t size, stk_image_info *out, stk_diag *diag);
+    stk_err (*open)(void **state, stk_diag *diag);
+    void (*close)(void *state); /* accepts NULL */
+    /* Reads the header; `data` must stay until `rows` returned or the next `begin`. Checks limits. */
+    stk_err (*begin)(void *state, const uint8_t *data, size_t size, const stk_image_limits *limits,
+                     stk_image_info *info, stk_diag *diag);
+    stk_err (*window)(void *state, const stk_window_request *req, stk_window *out, stk_diag *diag);
+    /* STK_ECORRUPT when the data ends or breaks before the last row that `push` wanted. */
+    stk_err (*rows)(void *state, stk_row_fn *push, void *ctx, stk_diag *diag);
+} stk_codec;
+
+/* The codec whose `match` says yes, or NULL. */
+const stk_codec *stk_codec_find(const uint8_t *data, size_t size);
+
+#endif /* STK_CODEC_CODEC_H */

@@ -1,0 +1,51 @@
+/*
+ * stk_resample: antialiased resizing of a rectangle, fed row by row.
+ *
+ *     plan (sizes, filter: tables) ──► start (destination) ──► row, row, ... ──► done
+ *
+ * The result equals Pillow's Image.resize(size, filter, box) within 1 of 255 per value: separable
+ * convolution with the filter stretched by the reduction, support cut at the edges of the box.
+ * Rows come top to bottom; each is used while it is in cache, so no image is ever made.  Kernels
+ * for AVX2 and NEON are chosen at run time and give the same result as the scalar ones.
+ *
+ * Threads: an object belongs to one thread at a time; it keeps tables and scratch for reuse.
+ */
+#ifndef STK_TRANSFORM_RESAMPLE_H
+#define STK_TRANSFORM_RESAMPLE_H
+
+#include <stoker/ops.h>
+
+typedef struct stk_resample stk_resample;
+
+typedef struct stk_resample_params {
+    int32_t src_width, src_height; /* of the rows that will come */
+    double x0, y0, x1, y1;         /* the box in them that becomes the destination */
+    int32_t dst_width, dst_height;
+    int32_t channels;              /* 1, 3 or 4, interleaved uint8 */
+    stk_filter filter;
+    bool mirror;                   /* flip left-right */
+    bool upside_down;              /* flip top-bottom */
+    bool ycc_to_rgb;               /* channels == 3: JFIF YCbCr in, RGB out (converted after resampling) */
+} stk_resample_params;
+
+STK_NODISCARD stk_err stk_resample_new(stk_resample **out);
+void stk_resample_free(stk_resample **r);
+
+/* Sets sizes and tables.  STK_EINVAL: sizes or box out of range (sides 1 to 65,535, box inside the source, not
+ * empty).  STK_ENOMEM. */
+STK_NODISCARD stk_err stk_resample_plan(stk_resample *r, const stk_resample_params *params);
+
+/* Rows [*first, *end) are the only ones that matter; others may be left out at both ends. */
+void stk_resample_rows(const stk_resample *r, int32_t *first, int32_t *end);
+
+/* Begins an image: `dst` has rows of dst_width * channels bytes, `stride` bytes apart.  The first row
+ * that comes is number `first_row` of the source (<= *first of stk_resample_rows). */
+void stk_resample_start(stk_resample *r, uint8_t *dst, ptrdiff_t stride, int32_t first_row);
+
+/* Takes the next row.  False: the destination is complete. */
+bool stk_resample_row(stk_resample *r, const uint8_t *row);
+
+/* True when every row of the destination was written. */
+bool stk_resample_done(const stk_resample *r);
+
+#endif /* STK_TRANSFORM_RESAMPLE_H */

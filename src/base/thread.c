@@ -1,6 +1,9 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -92,4 +95,51 @@ int64_t stk_deadline_ns(int64_t timeout)
     if (timeout < 0) return STK_NEVER;
     int64_t now = stk_clock_ns();
     return timeout > STK_NEVER - now ? STK_NEVER : now + timeout;
+}
+
+stk_err stk_thread_start(stk_thread *t, const char *name, void *(*run)(void *), void *arg)
+{
+    char cut[16];
+    snprintf(cut, sizeof(cut), "%s", name);
+    if (stk_fault()) return STK_EAGAIN;
+
+    sigset_t all, before;
+    sigfillset(&all);
+    must(pthread_sigmask(SIG_SETMASK, &all, &before));
+    int rc = pthread_create(&t->os, NULL, run, arg);
+    must(pthread_sigmask(SIG_SETMASK, &before, NULL));
+    t->made = rc == 0;
+    if (rc) return STK_EAGAIN;
+    (void)pthread_setname_np(t->os, cut); /* for debuggers only */
+    return STK_OK;
+}
+
+void stk_thread_join(stk_thread *t)
+{
+    if (t->made) must(pthread_join(t->os, NULL));
+    t->made = false;
+}
+
+bool stk_thread_is_self(const stk_thread *t)
+{
+    return t->made && pthread_equal(t->os, pthread_self());
+}
+
+static _Atomic unsigned generation;
+static pthread_once_t watching = PTHREAD_ONCE_INIT;
+
+static void count_fork(void)
+{
+    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
+
+static void watch_forks(void)
+{
+    must(pthread_atfork(NULL, NULL, count_fork));
+}
+
+unsigned stk_fork_generation(void)
+{
+    must(pthread_once(&watching, watch_forks));
+    return atomic_load_explicit(&generation, memory_order_relaxed);
 }

@@ -1,0 +1,229 @@
+#include "data/batch.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+#define MAX_SOURCES STK_MAX_FIELDS /* of one batch: more than a merge has inputs */
+
+typedef struct field {
+    char *name;
+    stk_tensor array;     /* data NULL for strings */
+    stk_buffer *mem;      /* of the array */
+    const char **strings; /* borrowed from the sources */
+} field;
+
+typedef struct sample {
+    int64_t id;
+    uint8_t source; /* index in sources */
+    bool substituted;
+} sample;
+
+struct stk_batch {
+    atomic_size_t refs;
+    int64_t epoch, index;
+    stk_slab_pool *pool;
+    size_t size, capacity;
+    sample *samples;
+    size_t num_sources;
+    stk_source *sources[MAX_SOURCES];
+    size_t num_fields;
+    field fields[STK_MAX_FIELDS];
+};
+
+stk_err stk_batch_new(const stk_batch_params *params, stk_batch **out)
+{
+    stk_batch *b = *out = stk_alloc_zero(1, sizeof(*b));
+    if (!b) return STK_ENOMEM;
+    atomic_init(&b->refs, 1);
+    b->epoch = params->epoch;
+    b->index = params->index;
+    b->capacity = params->capacity;
+    b->samples = stk_alloc_zero(params->capacity, sizeof(*b->samples));
+    if (!b->samples) {
+        stk_batch_unref(out);
+        return STK_ENOMEM;
+    }
+    b->pool = stk_slab_pool_ref(params->pool);
+    return STK_OK;
+}
+
+stk_batch *stk_batch_ref(stk_batch *b)
+{
+    atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
+    return b;
+}
+
+void stk_batch_unref(stk_batch **pb)
+{
+    stk_batch *b = *pb;
+    *pb = NULL;
+    if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1) return;
+    for (size_t i = 0; i < b->num_fields; i++) {
+        stk_buffer_unref(&b->fields[i].mem);
+        stk_free(b->fields[i].strings);
+        stk_free(b->fields[i].name);
+    }
+    for (size_t i = 0; i < b->num_sources; i++) stk_source_unref(&b->sources[i]);
+    stk_slab_pool_unref(&b->pool);
+    stk_free(b->samples);
+    stk_free(b);
+}
+
+/* The index of `source` in b->sources, which keeps it alive. */
+static stk_err source_index(stk_batch *b, stk_source *source, uint8_t *out)
+{
+    size_t i = 0;
+    while (i < b->num_sources && b->sources[i] != source) i++;
+    if (i == MAX_SOURCES) return STK_ELIMIT;
+    if (i == b->num_sources) {
+        b->sources[i] = source ? stk_source_ref(source) : NULL;
+        b->num_sources++;
+    }
+    *out = (uint8_t)i;
+    return STK_OK;
+}
+
+stk_err stk_batch_add_sample(stk_batch *b, stk_source *source, int64_t id, bool substituted)
+{
+    assert(b->size < b->capacity);
+    sample *s = &b->samples[b->size];
+    stk_err err = source_index(b, source, &s->source);
+    if (err) return err;
+    s->id = id;
+    s->substituted = substituted;
+    b->size++;
+    return STK_OK;
+}
+
+stk_source *stk_batch_source(const stk_batch *b, size_t i)
+{
+    return b->sources[b->samples[i].source];
+}
+
+int64_t stk_batch_id(const stk_batch *b, size_t i)
+{
+    return b->samples[i].id;
+}
+
+bool stk_batch_substituted(const stk_batch *b, size_t i)
+{
+    return b->samples[i].substituted;
+}
+
+static stk_err add_field(stk_batch *b, const char *name, field **out)
+{
+    if (b->num_fields == STK_MAX_FIELDS) return STK_ELIMIT;
+    const size_t size = strlen(name) + 1;
+    field *f = &b->fields[b->num_fields];
+    if (!(f->name = stk_alloc(size))) return STK_ENOMEM;
+    memcpy(f->name, name, size);
+    b->num_fields++;
+    *out = f;
+    return STK_OK;
+}
+
+static void set_array(field *f, const stk_spec *spec, stk_buffer **mem)
+{
+    /* The batch is the first owner: nobody else can be reading. */
+    f->array = stk_tensor_over((void *)(uintptr_t)stk_buffer_data(*mem), spec);
+    f->mem = *mem;
+    *mem = NULL;
+}
+
+stk_err stk_batch_add_array(stk_batch *b, const char *name, const stk_spec *spec, stk_buffer **mem)
+{
+    field *f;
+    stk_err err = add_field(b, name, &f);
+    if (!err) set_array(f, spec, mem);
+    return err;
+}
+
+stk_err stk_batch_add_strings(stk_batch *b, const char *name, const char *const *strings)
+{
+    const char **copy = stk_alloc_zero(b->size, sizeof(*copy));
+    if (!copy) return STK_ENOMEM;
+    if (b->size) memcpy(copy, strings, b->size * sizeof(*copy));
+    field *f;
+    stk_err err = add_field(b, name, &f);
+    if (err)
+        stk_free(copy);
+    else
+        f->strings = copy;
+    return err;
+}
+
+stk_err stk_batch_replace_array(stk_batch *b, size_t i, const stk_spec *spec, stk_buffer **mem)
+{
+    if (i >= b->num_fields || b->fields[i].strings) return STK_EINVAL;
+    stk_buffer_unref(&b->fields[i].mem);
+    set_array(&b->fields[i], spec, mem);
+    return STK_OK;
+}
+
+stk_slab_pool *stk_batch_pool(const stk_batch *b)
+{
+    return b->pool;
+}
+
+size_t stk_batch_size(const stk_batch *b)
+{
+    return b->size;
+}
+
+int64_t stk_batch_epoch(const stk_batch *b)
+{
+    return b->epoch;
+}
+
+int64_t stk_batch_index(const stk_batch *b)
+{
+    return b->index;
+}
+
+size_t stk_batch_num_fields(const stk_batch *b)
+{
+    return b->num_fields;
+}
+
+const char *stk_batch_field_name(const stk_batch *b, size_t i)
+{
+    return i < b->num_fields ? b->fields[i].name : NULL;
+}
+
+bool stk_batch_field_is_strings(const stk_batch *b, size_t i)
+{
+    return i < b->num_fields && b->fields[i].strings;
+}
+
+int stk_batch_find(const stk_batch *b, const char *name)
+{
+    for (size_t i = 0; i < b->num_fields; i++)
+        if (!strcmp(b->fields[i].name, name)) return (int)i;
+    return -1;
+}
+
+stk_err stk_batch_array(const stk_batch *b, size_t i, stk_tensor *out, stk_buffer **mem)
+{
+    if (mem) *mem = NULL;
+    if (i >= b->num_fields || b->fields[i].strings) return STK_EINVAL;
+    *out = b->fields[i].array;
+    if (mem) *mem = stk_buffer_ref(b->fields[i].mem);
+    return STK_OK;
+}
+
+const char *stk_batch_string(const stk_batch *b, size_t i, size_t n)
+{
+    return stk_batch_field_is_strings(b, i) && n < b->size ? b->fields[i].strings[n] : NULL;
+}
+
+stk_err stk_batch_key(const stk_batch *b, size_t i, char *dst, size_t size)
+{
+    if (i >= b->size) return STK_EINVAL;
+    stk_source *s = stk_batch_source(b, i);
+    const stk_source_class *cls = s ? stk_source_get_class(s) : NULL;
+    if (!cls || !cls->key) return STK_ENOTFOUND;
+    return cls->key(stk_source_params(s), b->samples[i].id, 0, dst, size);
+}

@@ -3,10 +3,10 @@
  *
  *     plan (sizes, filter: tables) ──► start (destination) ──► row, row, ... ──► done
  *
- * The result equals Pillow's Image.resize(size, filter, box) within 1 of 255 per value: separable
- * convolution with the filter stretched by the reduction, support cut at the edges of the box.
- * Rows come top to bottom; each is used while it is in cache, so no image is ever made.  Kernels
- * for AVX2 and NEON are chosen at run time and give the same result as the scalar ones.
+ * The result equals Pillow's Image.crop(box).resize(size, filter) within 1 of 255 per value:
+ * separable convolution with the filter stretched by the reduction.  Rows come top to bottom; each
+ * is used while it is in cache, so no image is ever made.  Kernels for AVX2 and NEON are chosen at
+ * run time and give the same bits as the scalar ones.
  *
  * Threads: an object belongs to one thread at a time; it keeps tables and scratch for reuse.
  */
@@ -21,28 +21,40 @@ typedef struct stk_resample_params {
     int32_t src_width, src_height; /* of the rows that will come */
     double x0, y0, x1, y1;         /* the box in them that becomes the destination */
     int32_t dst_width, dst_height;
-    int32_t channels;              /* 1, 3 or 4, interleaved uint8 */
+
+    /* The destination is the dst_width x dst_height window at (dst_x, dst_y) of the box's
+     * full_width x full_height result: a resize and a cut in one.  Both full_* 0: the whole. */
+    int32_t full_width, full_height;
+    int32_t dst_x, dst_y;
+
+    int32_t channels; /* 1, 3 or 4, interleaved uint8 */
     stk_filter filter;
-    bool mirror;                   /* flip left-right */
-    bool upside_down;              /* flip top-bottom */
-    bool ycc_to_rgb;               /* channels == 3: JFIF YCbCr in, RGB out (converted after resampling) */
+    bool outside;     /* pixels outside the box count as well where the filter reaches them, as in
+                       * Pillow's resize(size, filter, box=box) */
+    bool mirror;      /* flip the destination left-right */
+    bool upside_down; /* flip it top-bottom */
+    bool ycc_to_rgb;  /* channels == 3: JFIF YCbCr in, RGB out (converted after resampling) */
 } stk_resample_params;
 
 STK_NODISCARD stk_err stk_resample_new(stk_resample **out);
 void stk_resample_free(stk_resample **r);
 
-/* Sets sizes and tables.  STK_EINVAL: sizes or box out of range (sides 1 to 65,535, box inside the source, not
- * empty).  STK_ENOMEM. */
+/* Sets sizes and tables.  STK_EINVAL: sizes, box or window out of range (sides 1 to 65,535, box
+ * inside the source and not empty, window inside the full result).  STK_ENOMEM.  After a failure
+ * only plan and free may follow. */
 STK_NODISCARD stk_err stk_resample_plan(stk_resample *r, const stk_resample_params *params);
 
 /* Rows [*first, *end) are the only ones that matter; others may be left out at both ends. */
 void stk_resample_rows(const stk_resample *r, int32_t *first, int32_t *end);
 
-/* Begins an image: `dst` has rows of dst_width * channels bytes, `stride` bytes apart.  The first row
- * that comes is number `first_row` of the source (<= *first of stk_resample_rows). */
+/* Pixels [*first, *end) of each row are the only ones that matter; the others may hold anything. */
+void stk_resample_columns(const stk_resample *r, int32_t *first, int32_t *end);
+
+/* Begins an image: `dst` has rows of dst_width * channels bytes, `stride` bytes apart.  The first
+ * row that comes is number `first_row` of the source (<= *first of stk_resample_rows). */
 void stk_resample_start(stk_resample *r, uint8_t *dst, ptrdiff_t stride, int32_t first_row);
 
-/* Takes the next row.  False: the destination is complete. */
+/* Takes the next row, src_width pixels.  False: the destination is complete. */
 bool stk_resample_row(stk_resample *r, const uint8_t *row);
 
 /* True when every row of the destination was written. */

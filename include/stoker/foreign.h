@@ -8,6 +8,8 @@
  *     worker: unref ──► dead list of the domain ──► foreign thread: drain ──► release
  *
  * Threads: all functions, any thread.  stk_foreign_drain must not be called from `release`.
+ * Fork:    in the child the parent's domains and handles are dead weight: stk_foreign_new says
+ *          STK_EFORK, everything else does nothing and releases nothing.
  */
 #ifndef STK_FOREIGN_H
 #define STK_FOREIGN_H
@@ -31,7 +33,7 @@ STK_API STK_NODISCARD stk_err stk_foreign_domain_new(stk_foreign_release_fn *rel
                                                      stk_foreign_notify_fn *notify, void *ctx,
                                                      stk_foreign_domain **out);
 
-/* Drains, then gives up *d.  Handles that die later are never released: the foreign
+/* Drains, waits for running notifies, then gives up *d.  Handles that die later are never released: the foreign
  * runtime is gone by then.  &(stk_foreign_domain *){NULL} is fine. */
 STK_API void stk_foreign_domain_close(stk_foreign_domain **d);
 

@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include "base/alloc.h"
-#include "base/alloc.h"
 #include "tests/check.h"
 
 static void basics(void)
@@ -86,4 +85,24 @@ static void many_owners(void)
     }
 }
 
-TESTS(TEST(basics), TEST(wraps), TEST(deep_slices_do_not_recurse), TEST(many_owners))
+static void out_of_memory(void)
+{
+    stk_err err;
+    TORTURE (err) {
+        stk_buffer *b, *s = NULL, *w = NULL;
+        err = stk_buffer_new(10, &b);
+        if (!err) err = stk_buffer_slice(b, 2, 3, &s);
+        if (!err) err = stk_buffer_wrap("abc", 3, NULL, NULL, &w);
+        CHECK(err == STK_OK || err == STK_ENOMEM);
+        CHECK(err == STK_OK || !w);
+        stk_buffer_unref(&w);
+        stk_buffer_unref(&s);
+        stk_buffer_unref(&b);
+    }
+    stk_buffer *b;
+    CHECK_EQ(stk_buffer_new(SIZE_MAX - 8, &b), STK_ENOMEM);
+    CHECK(!b);
+}
+
+TESTS(TEST(basics), TEST(wraps), TEST(deep_slices_do_not_recurse), TEST(many_owners),
+      TEST(out_of_memory))

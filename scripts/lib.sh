@@ -1,0 +1,75 @@
+# What the scripts share.  Sourced, with the repository's root as the working directory after it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
+venv=$root/build/venv
+python=$venv/bin/python
+cache=${STOKER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/stoker}
+
+say() { echo "${0##*/}: $*"; }
+fail() { echo "${0##*/}: $*" >&2; exit 1; }
+
+# The newest clang 14 or what there is.
+find_clang() {
+    command -v clang-14 || command -v clang || fail "no clang: scripts/setup test installs it"
+}
+
+# step NAME COMMAND...: runs it with its output in build/logs/NAME.log, one line on the screen, and
+# its closing lines.  A failure ends the script with the log's end and how to run that step alone.
+step() {
+    local name=$1 start=$SECONDS log=$root/build/logs/$1.log
+    shift
+    [ -z "${ONLY:-}" ] || [ "$ONLY" = "$name" ] || [ "${ALWAYS:-}" = 1 ] || return 0
+    mkdir -p "$root/build/logs"
+    printf '%-28s' "$name"
+    if ! ("$@") </dev/null >"$log" 2>&1; then
+        printf 'FAILED after %d s\n' $((SECONDS - start))
+        tail -n 60 "$log"
+        echo
+        fail "step '$name' failed; whole log: ${log#"$root"/}; run it alone: ONLY=$name scripts/${0##*/}"
+    fi
+    printf '%4d s\n' $((SECONDS - start))
+    closing_lines "$log"
+}
+
+# Lines that say how many tests ran, and the name of each that was skipped.
+closing_lines() {
+    grep -E '^SKIPPED |^=+ .*(passed|failed|skipped).* =+$|^[0-9]+ passed, [0-9]+ failed' "$1" || true
+}
+
+# configure FOLDER COMPILER OPTION...: a Meson build in build/FOLDER; the options of one that is there are updated.
+configure() {
+    local dir=build/$1 compiler=$2 python=${MESON_PYTHON:-$python}
+    shift 2
+    mkdir -p "$dir"
+    printf '[binaries]\nc = %s\npython = %s\n' "'$compiler'" "'$python'" >"$dir.ini.next"
+    if ! cmp -s "$dir.ini.next" "$dir.ini"; then
+        mv "$dir.ini.next" "$dir.ini"
+        rm -rf "$dir"
+    fi
+    rm -f "$dir.ini.next"
+    if [ -f "$dir/build.ninja" ]; then
+        meson configure "$dir" "$@"
+    else
+        meson setup "$dir" --native-file "$dir.ini" --werror -Dfailpoints=true "$@"
+    fi
+}
+
+# meson_test FOLDER OPTION...: builds and runs the C tests, then one line with their number.
+meson_test() {
+    local dir=build/$1 code=0
+    shift
+    ninja -C "$dir"
+    meson test -C "$dir" --print-errorlogs --no-rebuild "$@" || code=$?
+    awk '/^Ok:/ { ok = $2 } /^(Fail|Timeout|Unexpected Pass):/ { bad += $NF } /^Skipped:/ { skipped = $2 }
+         / SKIP / && / [0-9.]+s/ { print "SKIPPED " $2 " " $3 " " $4 }
+         END { printf "%d passed, %d failed, %d skipped\n", ok, bad, skipped }' "$dir/meson-logs/testlog.txt"
+    return $code
+}
+
+# stage FOLDER: installs the Python package of build/FOLDER into build/FOLDER-site, and prints that.
+stage() {
+    rm -rf "build/$1-site"
+    meson install -C "build/$1" --no-rebuild --quiet --destdir "$root/build/$1-site" --tags python-runtime >&2
+    echo "$root/build/$1-site/site"
+}

@@ -64,6 +64,8 @@ typedef struct stk_codec {
     stk_err (*rows)(void *state, stk_row_fn *push, void *ctx, stk_diag *diag);
 } stk_codec;
 
+extern const stk_codec stk_codec_jpeg, stk_codec_png, stk_codec_webp;
+
 /* The codec whose `match` says yes, or NULL. */
 const stk_codec *stk_codec_find(const uint8_t *data, size_t size);
 

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The benchmarks: `make bench`, `make bench-peers`.  docs/bench.md says what is measured."""

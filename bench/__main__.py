@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measures the rows of docs/bench.md.  Started by scripts/bench and scripts/bench-peers."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from bench import machine, peers, report
+from bench.context import QUICK, STOKER, Context, Effort
+from bench.proc import Failed
+from bench.rows import first, memory, neighbour, noop, throughput
+from bench.table import Row, as_text
+
+ROWS: dict[str, Callable[[Context], list[Row]]] = {
+    "main": lambda context: [throughput.measure_corpus(context, 0)],
+    "small": lambda context: [throughput.measure_corpus(context, 256)],
+    "noop": noop.measure,
+    "first": first.measure,
+    "memory": memory.measure,
+    "neighbour": neighbour.measure,
+}
+
+
+def parse() -> argparse.Namespace:
+    p = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.split("\n")[0])
+    p.add_argument("--quick", action="store_true", help="few files, few rounds: to try, not to quote")
+    p.add_argument("--row", action="append", choices=list(ROWS), help="only this row; may be repeated")
+    p.add_argument("--rounds", type=int, help="how often each contender runs in a row")
+    p.add_argument("--peers", action="store_true", help="torch's DataLoader and DALI as well")
+    p.add_argument("--write", action="store_true", help="put the tables into docs/bench.md")
+    p.add_argument("--programs", type=Path, required=True, help=argparse.SUPPRESS)
+    p.add_argument("--site", type=Path, required=True, help=argparse.SUPPRESS)
+    args = p.parse_args()
+    if args.rounds is not None and args.rounds < 1:
+        p.error("--rounds must be at least 1")
+    if args.write and (args.quick or args.row):
+        p.error("--write puts whole measurements into the page: not with --quick or --row")
+    return args
+
+
+def effort(args: argparse.Namespace) -> Effort:
+    chosen = QUICK if args.quick else Effort()
+    return replace(chosen, rounds=args.rounds, import_rounds=args.rounds) if args.rounds else chosen
+
+
+def preflight(context: Context) -> None:
+    """Everyone reads one batch; who cannot is left out, by name.  Fills caches, too."""
+    root = context.corpus(0).root
+    for contender in list(context.contenders):
+        try:
+            context.load(contender, root, limit=1)
+        except Failed as error:
+            context.contenders.remove(contender)
+            context.missing[contender.title] = str(error)
+
+
+def measure(context: Context, name: str) -> list[Row]:
+    try:
+        return ROWS[name](context)
+    except Failed as error:
+        return [Row(name, f"{name}: not measured", notes=[str(error)], failed=True)]
+
+
+def main() -> int:
+    args = parse()
+    contenders, missing = peers.gather(args.peers)
+    context = Context(effort(args), contenders, missing, args.programs, args.site)
+    preflight(context)
+    for title, reason in missing.items():
+        print(f"bench: SKIPPED {title}: {reason}")
+    described = machine.describe(contenders)
+    print("\n".join(described) + "\n", flush=True)
+    rows: list[Row] = []
+    for name in args.row or ROWS:
+        done = measure(context, name)
+        rows += done
+        print("\n".join(map(as_text, done)), flush=True)
+    saved = report.save(rows, described, missing)
+    if args.write:
+        report.write_page(rows, described, missing)
+    print(report.summary(rows))
+    print(f"all figures: {saved.relative_to(Path.cwd())}")
+    ours = any(contender.loader == STOKER for contender in contenders)
+    return 0 if ours and not any(row.failed for row in rows) else 1
+
+
+sys.exit(main())

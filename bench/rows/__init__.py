@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""The rows of docs/bench.md: one module each, with `measure(context) -> list[Row]`."""

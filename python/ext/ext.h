@@ -1,0 +1,134 @@
+/*
+ * What the files of the extension share.
+ *
+ * The extension only translates: Python values to C values, stk_err to exceptions, and one
+ * object to one core object.  It decides nothing and has no globals: everything that is not
+ * const hangs off the module's state.
+ *
+ * Threads: an object's pointer to its core object is set before Python sees the object and
+ * never changes; the core object does its own locking.  Only a plan that is being built does
+ * not, so its methods run in critical sections.
+ */
+#ifndef STK_EXT_H
+#define STK_EXT_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stoker/batch.h>
+#include <stoker/op.h>
+#include <stoker/run.h>
+#include <stoker/source.h>
+
+#ifndef Py_BEGIN_CRITICAL_SECTION /* before 3.13 the GIL does it */
+#define Py_BEGIN_CRITICAL_SECTION(op) {
+#define Py_END_CRITICAL_SECTION() }
+#endif
+
+#define EXT_KEY_SIZE 8192 /* of a path or key with its NUL: more than the system's own limit */
+
+/* The type flags of every type here: final, unchangeable, made by functions only. */
+#define EXT_TYPE_FLAGS                                                    \
+    (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE | \
+     Py_TPFLAGS_DISALLOW_INSTANTIATION)
+
+typedef struct ext_state {
+    PyTypeObject *field_type;
+    PyTypeObject *batch_type;
+    PyTypeObject *sample_type;
+    PyTypeObject *source_type;
+    PyTypeObject *op_type;
+    PyTypeObject *plan_type;
+    PyTypeObject *run_type;
+} ext_state;
+
+/* errors.c */
+
+/* Sets the exception of stoker.errors that stands for `err`, and returns NULL.  `diag` may be
+ * NULL, or say something about another error: then the code's own text is used. */
+PyObject *ext_raise(stk_err err, const stk_diag *diag);
+
+/* Gives the list of codes: {number: (name, text)}. */
+PyObject *ext_error_codes(void);
+
+/* Text for people: broken UTF-8 is shown as escapes. */
+PyObject *ext_text(const char *text);
+
+/* The index of `value` (a str) in the list `names`, which ends with NULL; -1 with a ValueError
+ * that names `arg`. */
+int ext_choice(const char *arg, PyObject *value, const char *const *names);
+
+/* Seconds, or None for ever, in nanoseconds: false with an exception. */
+bool ext_timeout(PyObject *value, int64_t *out);
+
+/* field.c */
+
+extern PyType_Spec ext_field_spec;
+
+/* A new Field, or NULL with an exception.  Takes *mem, which keeps `view` alive, either way. */
+PyObject *ext_field_give(ext_state *state, const stk_tensor *view, stk_buffer **mem, bool readonly);
+
+/* dlpack.c */
+
+/* A capsule over `view`, with a reference of its own on `mem`: the versioned kind, or the legacy
+ * one, which cannot say that memory is read-only. */
+PyObject *ext_dlpack_capsule(const stk_tensor *view, stk_buffer *mem, bool versioned, bool readonly,
+                             bool copied);
+
+/* batch.c, sample.c */
+
+extern PyType_Spec ext_batch_spec, ext_sample_spec;
+
+/* A new Batch, or NULL with an exception.  Takes *batch either way. */
+PyObject *ext_batch_give(ext_state *state, stk_batch **batch);
+
+/* A new Sample, or NULL with an exception.  Takes *item either way. */
+PyObject *ext_sample_give(ext_state *state, stk_item **item);
+
+/* source.c, column.c */
+
+extern PyType_Spec ext_source_spec;
+PyObject *ext_dir_source(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_list_source(PyObject *module, PyObject *args, PyObject *kwargs);
+
+/* Borrowed from `op`, which must be a Source: else NULL with a TypeError. */
+stk_source *ext_source_borrow(ext_state *state, PyObject *op);
+
+/* `columns` as C sees them: views of Python's memory, until ext_columns_fini. */
+typedef struct ext_columns {
+    stk_list_column *columns;
+    Py_buffer *views;
+    const char ***strings; /* per column, NULL where it is an array */
+    size_t n;
+} ext_columns;
+
+/* From a list of (name: bytes, values), values being a list of bytes or a C-contiguous
+ * buffer of `rows` rows.  False with an exception; all-zero before, fini after either way. */
+bool ext_columns_init(ext_columns *c, PyObject *columns, size_t rows);
+void ext_columns_fini(ext_columns *c);
+
+/* The C strings of a list of bytes, borrowed from it: free with PyMem_Free.  NULL with an
+ * exception if one is no bytes or has a NUL inside. */
+const char **ext_strings(const char *what, PyObject *list);
+
+/* op.c */
+
+extern PyType_Spec ext_op_spec;
+PyObject *ext_op_read(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_op_decode_image(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_op_normalize(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_decode_image(PyObject *module, PyObject *args, PyObject *kwargs);
+stk_op *ext_op_borrow(ext_state *state, PyObject *op);
+
+/* plan.c, run.c, stats.c */
+
+extern PyType_Spec ext_plan_spec, ext_run_spec;
+PyObject *ext_plan(PyObject *module, PyObject *unused);
+
+/* A new Run, or NULL with an exception.  Takes *run either way. */
+PyObject *ext_run_give(ext_state *state, stk_run **run);
+
+PyObject *ext_stats_dict(const stk_stats *stats);
+PyObject *ext_failures_list(const stk_failure *failures, size_t n);
+
+#endif /* STK_EXT_H */

@@ -1,0 +1,109 @@
+"""Feeds samples from storage to training and inference loops, from C.
+
+    from stoker import PipelineBuilder, ops, source
+
+Names are looked up when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import errors, ops, pipeline, source
+    from ._stoker import VERSION as __version__
+    from ._stoker import Batch, Field, Sample
+    from .errors import (
+        BusyError,
+        CancelledError,
+        CorruptError,
+        DecodeError,
+        EndError,
+        EpochEnd,
+        Error,
+        ForkError,
+        InvalidArgumentError,
+        IOError,
+        LimitError,
+        NotFoundError,
+        OutOfMemoryError,
+        TimeoutError,
+        TooManyFailuresError,
+        UnsupportedError,
+    )
+    from .pipeline import Pipeline, PipelineBuilder, PipelineFailure
+
+_MODULES = ("errors", "ops", "pipeline", "source")
+_NAMES = {
+    "_stoker": ("Batch", "Field", "Sample"),
+    "errors": (
+        "BusyError",
+        "CancelledError",
+        "CorruptError",
+        "DecodeError",
+        "EndError",
+        "EpochEnd",
+        "Error",
+        "ForkError",
+        "InvalidArgumentError",
+        "IOError",
+        "LimitError",
+        "NotFoundError",
+        "OutOfMemoryError",
+        "TimeoutError",
+        "TooManyFailuresError",
+        "UnsupportedError",
+    ),
+    "pipeline": ("Pipeline", "PipelineBuilder", "PipelineFailure"),
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = [
+    "Batch",
+    "BusyError",
+    "CancelledError",
+    "CorruptError",
+    "DecodeError",
+    "EndError",
+    "EpochEnd",
+    "Error",
+    "Field",
+    "ForkError",
+    "IOError",
+    "InvalidArgumentError",
+    "LimitError",
+    "NotFoundError",
+    "OutOfMemoryError",
+    "Pipeline",
+    "PipelineBuilder",
+    "PipelineFailure",
+    "Sample",
+    "TimeoutError",
+    "TooManyFailuresError",
+    "UnsupportedError",
+    "__version__",
+    "errors",
+    "ops",
+    "pipeline",
+    "source",
+]
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    value: object
+    if name in _MODULES:
+        value = import_module(f"{__name__}.{name}")
+    elif name in _HOMES:
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    elif name == "__version__":
+        value = import_module(f"{__name__}._stoker").VERSION
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

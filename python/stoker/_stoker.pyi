@@ -1,0 +1,222 @@
+"""The C core of stoker."""
+
+from typing import Any, Final, TypedDict, Unpack, final
+
+from typing_extensions import Buffer, CapsuleType
+
+VERSION: Final[str]
+END: Final[int]
+EPOCH_END: Final[int]
+TIMED_OUT: Final[int]
+CANCELLED: Final[int]
+ERROR_CODES: Final[dict[int, tuple[str, str]]]
+
+class ImageOptions(TypedDict):
+    width: int
+    height: int
+    crop: str
+    filter: str
+    quality: str
+    color: str
+    flip: float
+    scale: tuple[float, float]
+    ratio: tuple[float, float]
+    resize: int
+    ignore_orientation: bool
+    nearest_parts: int
+    gray_parts: int
+    max_pixels: int
+    max_side: int
+
+class StageStats(TypedDict):
+    name: str
+    kind: str
+    concurrency: int
+    running: int
+    items: int
+    failed: int
+    substituted: int
+    bytes: int
+    busy_s: float
+    wait_in_s: float
+    wait_out_s: float
+
+class QueueStats(TypedDict):
+    name: str
+    capacity: int
+    len: int
+    puts: int
+    occupancy: float
+    full: float
+    empty: float
+
+class Stats(TypedDict):
+    stages: list[StageStats]
+    queues: list[QueueStats]
+    verdict: str
+    bottleneck: str | None
+    elapsed_s: float
+    first_result_s: float | None
+    results: int
+    num_threads: int
+    num_io_threads: int
+
+class Failure(TypedDict):
+    stage: str
+    id: int
+    epoch: int
+    key: str | None
+    code: int
+    text: str
+    errno: int
+
+@final
+class Field:
+    """An array of a batch, whose memory it shares."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def readonly(self) -> bool: ...
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> CapsuleType: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __len__(self) -> int: ...
+
+@final
+class Batch:
+    """n samples, field by field."""
+
+    @property
+    def id(self) -> Field: ...
+    @property
+    def image(self) -> Field: ...
+    @property
+    def label(self) -> Field: ...
+    @property
+    def substituted(self) -> Field: ...
+    @property
+    def key(self) -> list[str | None]: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def index(self) -> int: ...
+    def fields(self) -> tuple[str, ...]: ...
+    def __getattr__(self, name: str) -> Any: ...
+    def __getitem__(self, name: str) -> Any: ...
+    def __contains__(self, name: object) -> bool: ...
+    def __len__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+
+@final
+class Sample:
+    """One sample of a pipeline without a batch stage."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def key(self) -> str | None: ...
+    @property
+    def data(self) -> Field | str | None: ...
+    @property
+    def parts(self) -> tuple[Field | str | None, ...]: ...
+
+@final
+class Source:
+    def classes(self) -> list[str]: ...
+    def count(self) -> int: ...
+    def memory(self) -> int: ...
+
+@final
+class Op:
+    @property
+    def name(self) -> str: ...
+
+@final
+class Plan:
+    def source(self, source: Source, /) -> None: ...
+    def pipe(
+        self,
+        op: Op,
+        *,
+        name: str | None,
+        concurrency: int,
+        order: str,
+        on_error: str,
+        max_failures: int,
+        max_failure_rate: float,
+    ) -> None: ...
+    def batch(self, n: int, *, drop_last: bool, keep_empty: bool) -> None: ...
+    def unbatch(self) -> None: ...
+    def sink(self, buffer_size: int, /) -> None: ...
+    def check(self) -> None: ...
+    def length(self) -> int: ...
+    def start(self, num_threads: int, epoch_ends: bool) -> Run: ...
+
+@final
+class Run:
+    def next(self, timeout: float | None, /) -> Batch | Sample | int: ...
+    def close(self) -> None: ...
+    def cancel(self) -> None: ...
+    def stop(self, timeout: float | None, /) -> None: ...
+    def stats(self) -> Stats: ...
+    def failures(self) -> list[Failure]: ...
+
+def plan() -> Plan: ...
+def dir_source(
+    *,
+    path: bytes,
+    labels: bool,
+    pattern: str | None,
+    flat: bool,
+    no_follow: bool,
+    shuffle: bool,
+    seed: int,
+    rank: int,
+    world_size: int,
+    epochs: int,
+) -> Source: ...
+def list_source(
+    *,
+    parts: list[tuple[bytes, list[bytes]]],
+    columns: list[tuple[bytes, list[bytes] | Buffer]],
+    shuffle: bool,
+    seed: int,
+    rank: int,
+    world_size: int,
+    epochs: int,
+) -> Source: ...
+def op_read(max_bytes: int = 0) -> Op: ...
+def op_decode_image(**options: Unpack[ImageOptions]) -> Op: ...
+def op_normalize(
+    *,
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    scale: float,
+    dtype: str,
+    layout: str,
+    field: bytes,
+) -> Op: ...
+def decode_image(data: Buffer, seed: int, /, **options: Unpack[ImageOptions]) -> Field: ...

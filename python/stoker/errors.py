@@ -1,0 +1,164 @@
+"""What can go wrong: one class for each code of the C library, each also the builtin that fits."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any, ClassVar
+
+__all__ = [
+    "BusyError",
+    "CancelledError",
+    "CorruptError",
+    "DecodeError",
+    "EndError",
+    "EpochEnd",
+    "Error",
+    "ForkError",
+    "IOError",
+    "InvalidArgumentError",
+    "LimitError",
+    "NotFoundError",
+    "OutOfMemoryError",
+    "TimeoutError",
+    "TooManyFailuresError",
+    "UnsupportedError",
+    "from_code",
+]
+
+
+class Error(Exception):
+    """The root of the tree.  Where a sample failed, the attributes say which, and where."""
+
+    code: ClassVar[int] = 0
+
+    stage: str | None  #: the stage that failed
+    key: str | None  #: the path or key of the sample
+    id: int | None  #: the sample's index in its source's listing
+    epoch: int | None
+    errno: int | None  #: of the system, where it said no
+    failures: tuple[Error, ...]  #: of TooManyFailuresError: the first ten
+
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        stage: str | None = None,
+        key: str | None = None,
+        id: int | None = None,
+        epoch: int | None = None,
+        errno: int | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.stage = stage
+        self.key = key
+        self.id = id
+        self.epoch = epoch
+        self.errno = errno
+        self.failures = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.args[:1], {**self.__dict__, "errno": self.errno}
+
+    def __setstate__(self, state: dict[str, Any] | None) -> None:
+        for name, value in (state or {}).items():
+            setattr(self, name, value)
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """There was no memory for it."""
+
+    code = -1
+
+
+class InvalidArgumentError(Error, ValueError):
+    """An argument, or a combination of stages, that makes no sense."""
+
+    code = -2
+
+
+class IOError(Error, builtins.OSError):
+    """Input or output failed; trying again may help."""
+
+    code = -3
+
+
+class DecodeError(Error, RuntimeError):
+    """Data could not be decoded."""
+
+
+class CorruptError(DecodeError):
+    """The data is damaged; trying again will not help."""
+
+    code = -4
+
+
+class EndError(Error, EOFError):
+    """There are no more items."""
+
+    code = -5
+
+
+class TimeoutError(Error, builtins.TimeoutError):
+    """It took longer than the caller wanted to wait."""
+
+    code = -6
+
+
+class CancelledError(Error, RuntimeError):
+    """The run was cancelled."""
+
+    code = -7
+
+
+class NotFoundError(Error, builtins.FileNotFoundError):
+    """There is no such file."""
+
+    code = -8
+
+
+class UnsupportedError(DecodeError):
+    """The data may be valid, but is of no kind that is known here."""
+
+    code = -9
+
+
+class LimitError(Error, ValueError):
+    """Over a limit; each limit is an option."""
+
+    code = -10
+
+
+class BusyError(Error, RuntimeError):
+    """The system has no thread to give; trying again may help."""
+
+    code = -11
+
+
+class ForkError(Error, RuntimeError):
+    """A pipeline is used in a child of the process that started it."""
+
+    code = -12
+
+
+class TooManyFailuresError(Error, RuntimeError):
+    """More samples failed than were allowed."""
+
+    code = -13
+
+
+class EpochEnd(Error, EOFError):
+    """An epoch has ended; reading on gives the next one."""
+
+    code = -14
+
+
+def _tree(cls: type[Error]) -> list[type[Error]]:
+    return [cls] + [c for child in cls.__subclasses__() for c in _tree(child)]
+
+
+_CLASSES = {cls.code: cls for cls in _tree(Error) if "code" in vars(cls)}
+
+
+def from_code(code: int, text: str, errno: int = 0) -> Error:
+    """The exception for one code of the C library; an errno of 0 stands for none."""
+    return _CLASSES.get(code, Error)(text, errno=errno or None)

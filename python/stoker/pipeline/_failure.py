@@ -1,0 +1,51 @@
+"""What the reader of a failed pipeline gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import _stoker
+from ..errors import Error, TooManyFailuresError, from_code
+
+__all__ = ["PipelineFailure"]
+
+
+class PipelineFailure(ExceptionGroup[Exception]):
+    """A pipeline failed.  `exceptions` says why, each with a note that names its stage."""
+
+    __module__ = "stoker.pipeline"
+
+    def derive(self, excs: Sequence[Exception], /) -> PipelineFailure:  # type: ignore[override]
+        return PipelineFailure(self.message, excs)
+
+
+def sample_error(failure: _stoker.Failure) -> Error:
+    """The failure of one sample, as an exception that says which."""
+    error = from_code(failure["code"], failure["text"], failure["errno"])
+    locate(error, failure)
+    return error
+
+
+def locate(error: Error, failure: _stoker.Failure) -> None:
+    error.stage = failure["stage"]
+    error.key = failure["key"]
+    error.id = failure["id"]
+    error.epoch = failure["epoch"]
+
+
+def explain(error: Error, failures: Sequence[_stoker.Failure]) -> Error:
+    """Adds to what a run ended with what is known of the samples that failed in it."""
+    text = str(error)
+    if isinstance(error, TooManyFailuresError):
+        error.failures = tuple(sample_error(failure) for failure in failures)
+        over = [failure for failure in failures if failure["text"] in text] or failures
+        if over:
+            error.stage = over[-1]["stage"]
+            error.__cause__ = sample_error(over[-1])
+    else:
+        for failure in failures:
+            if failure["code"] == error.code and failure["text"] in text:
+                locate(error, failure)
+                break
+    error.add_note(f"Pipeline stage: {error.stage or 'source'}")
+    return error

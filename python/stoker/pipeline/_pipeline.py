@@ -1,0 +1,314 @@
+"""A pipeline that runs, and those who read from it."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .. import _stoker
+from ..errors import Error, ForkError, TimeoutError
+from ._failure import PipelineFailure, explain, sample_error
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["Pipeline", "PipelineIterator"]
+
+_STOP_S = 6.0  # how long stop() waits unless told otherwise
+_FINISH_S = 10.0  # the same for a pipeline that nobody refers to any more
+
+_NO_STATS: _stoker.Stats = {
+    "stages": [],
+    "queues": [],
+    "verdict": "not started",
+    "bottleneck": None,
+    "elapsed_s": 0.0,
+    "first_result_s": None,
+    "results": 0,
+    "num_threads": 0,
+    "num_io_threads": 0,
+}
+
+
+def _finish(run: _stoker.Run) -> None:
+    """Ends the run of a pipeline that nobody refers to any more, or that Python's end found running."""
+    run.cancel()
+    try:
+        run.stop(_FINISH_S)
+    except Error:  # nobody is there to hear of it
+        import logging
+
+        logging.getLogger(__name__).debug("a pipeline did not stop", exc_info=True)
+
+
+class Pipeline:
+    """One run of a plan; PipelineBuilder.build makes it.
+
+    It starts by itself at the first read.  Any thread may read; each result goes to one reader.
+    """
+
+    __module__ = "stoker.pipeline"
+
+    def __init__(
+        self,
+        plan: _stoker.Plan,
+        *,
+        num_threads: int,
+        buffer_size: int,
+        continuous: bool,
+        report_stats_interval: float = -1,
+        stage_id: int = 0,
+    ) -> None:
+        self._plan = plan
+        self._num_threads = num_threads
+        self._buffer_size = buffer_size
+        self._continuous = continuous
+        self._report_interval = report_stats_interval
+        self._stage_id = stage_id
+        self._next_report = 0.0
+
+        self._lock = threading.Lock()  # guards everything below
+        self._run: _stoker.Run | None = None
+        self._stopped = False
+        self._left: deque[_stoker.Batch | _stoker.Sample | int] = deque()  # found by stop()
+        self._failure: Error | None = None
+        self._raised = False  # somebody has seen the failure
+        self._exhausted = False
+        self._warned = False
+
+    # --- life ---
+
+    def start(self, *, timeout: float | None = None, **kwargs: Any) -> None:
+        """Starts the pipeline; reading does it, too."""
+        if kwargs.pop("daemon", False):
+            warnings.warn("daemon has no effect: threads are not Python's", stacklevel=2)
+        if kwargs:
+            raise TypeError(f"start() got an unexpected keyword argument {next(iter(kwargs))!r}")
+        if timeout is not None and not timeout >= 0:
+            raise ValueError("timeout must be None or a number of seconds, at least 0")
+        with self._lock:
+            if self._run is not None:
+                raise RuntimeError("The pipeline was already started.")
+            self._start_locked()
+
+    def _start_locked(self) -> _stoker.Run:
+        run = self._plan.start(self._num_threads, self._continuous)
+        self._run = run
+        weakref.finalize(self, _finish, run)
+        self._next_report = time.monotonic() + self._report_interval
+        return run
+
+    def stop(self, *, timeout: float | None = None) -> None:
+        """Stops the pipeline; results that were ready can still be read.
+
+        Raises the pipeline's failure if no read has, and TimeoutError where an op takes longer than
+        `timeout` (None: about 6 s); then it may be called again.
+        """
+        seconds = _STOP_S if timeout is None else timeout
+        with self._lock:
+            run = self._run
+            if run is None:
+                return
+            first, self._stopped = not self._stopped, True
+        try:
+            if first:
+                self._keep_results(run)
+            run.stop(seconds)
+        except ForkError:
+            raise
+        except TimeoutError as error:
+            raise TimeoutError(f"Thread did not join after {seconds:g} seconds: {error}") from None
+        self._raise_unread()
+
+    def _keep_results(self, run: _stoker.Run) -> None:
+        """Takes what a reader would find at this moment, or the failure behind it."""
+        while len(self._left) <= self._buffer_size:
+            try:
+                result = run.next(0)
+            except ForkError:
+                raise
+            except Error as error:
+                self._set_failure(run, error)
+                return
+            if isinstance(result, int) and result != _stoker.EPOCH_END:
+                return
+            self._left.append(result)
+
+    def _raise_unread(self) -> None:
+        with self._lock:
+            error, raised = self._failure, self._raised
+            self._raised = True
+        if error is not None and not raised:
+            raise _group(error)
+
+    @contextmanager
+    def auto_stop(self, *, timeout: float | None = None) -> Iterator[None]:
+        """Starts, and stops at the end of the `with`."""
+        self.start()
+        try:
+            yield
+        finally:
+            self.stop(timeout=timeout)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    # --- reading ---
+
+    def get_item(self, *, timeout: float | None = None) -> Any:
+        """The next batch.
+
+        EOFError: that was all, or all of an epoch of a continuous source; TimeoutError: there was none
+        within `timeout` seconds, and nothing is lost; PipelineFailure: the pipeline failed.
+        """
+        result = self._read(timeout)
+        if not isinstance(result, int):
+            return result
+        if result == _stoker.TIMED_OUT:
+            raise TimeoutError(f"The next item is not available after {timeout:g} seconds.")
+        raise EOFError("Reached the end of the pipeline.")
+
+    def _read(self, timeout: float | None) -> _stoker.Batch | _stoker.Sample | int:
+        """A result, or a code: END, EPOCH_END, TIMED_OUT."""
+        run = self._run
+        if run is None:
+            with self._lock:
+                run = self._run or self._start_locked()
+        if self._left:
+            try:
+                return self._left.popleft()
+            except IndexError:  # another reader was faster
+                pass
+        if self._failure is None:
+            try:
+                result = run.next(timeout)
+            except ForkError:
+                raise
+            except Error as error:
+                self._set_failure(run, error)
+            else:
+                if result == _stoker.CANCELLED:
+                    result = _stoker.END
+                if result == _stoker.END:
+                    self._exhausted = True
+                if 0 < self._report_interval and self._next_report <= time.monotonic():
+                    self._report(run)
+                return result
+        with self._lock:
+            self._raised = True
+            failure = self._failure
+        assert failure is not None
+        raise _group(failure)
+
+    def _set_failure(self, run: _stoker.Run, error: Error) -> None:
+        explained = explain(error, run.failures())
+        with self._lock:
+            if self._failure is None:
+                self._failure = explained
+
+    def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator:
+        """Everything that is left, or what is left of an epoch of a continuous source.
+
+        An iterator that is left early has taken nothing beyond what it gave.
+        """
+        return PipelineIterator(self, timeout)
+
+    def __iter__(self) -> PipelineIterator:
+        return self.get_iterator()
+
+    def _warn_exhausted(self) -> None:
+        """Once: this `for` yields nothing because one before it had everything."""
+        if self._warned or not self._exhausted or self._stopped:
+            return
+        self._warned = True
+        warnings.warn(
+            "The pipeline is exhausted, so iterating it again yields nothing. "
+            "With add_source(source, continuous=True) each `for` is one epoch.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+
+    def __len__(self) -> int:
+        n = self._plan.length()
+        if n < 0:
+            raise TypeError("the length of the pipeline is not known")
+        return n
+
+    def __bool__(self) -> bool:
+        return True
+
+    # --- watching ---
+
+    def stats(self) -> _stoker.Stats:
+        """What each stage and queue did and where it waited, and which is the bottleneck."""
+        run = self._run
+        return {**_NO_STATS} if run is None else run.stats()
+
+    def failures(self) -> list[Error]:
+        """The first ten samples that failed, skipped and substituted ones included."""
+        run = self._run
+        return [] if run is None else [sample_error(failure) for failure in run.failures()]
+
+    def _report(self, run: _stoker.Run) -> None:
+        import logging
+
+        self._next_report = time.monotonic() + self._report_interval
+        stats = run.stats()
+        stages = ", ".join(
+            f"{i}:{stage['name']} {stage['items']} items, {stage['failed']} failed"
+            for i, stage in enumerate(stats["stages"], self._stage_id)
+        )
+        logging.getLogger("stoker.pipeline").info("%s; %s", stages, stats["verdict"])
+
+    def __str__(self) -> str:
+        return str(self._plan)
+
+    def __repr__(self) -> str:
+        if self._run is None:
+            state = "not started"
+        elif self._failure is not None:
+            state = "failed"
+        else:
+            state = "stopped" if self._stopped else "exhausted" if self._exhausted else "running"
+        return f"<Pipeline, {state}, num_threads={self._num_threads}>"
+
+
+def _group(error: Error) -> PipelineFailure:
+    return PipelineFailure("pipeline stages failed", [error])
+
+
+class PipelineIterator(Iterator[Any]):
+    """Reads a pipeline to its end, or to the end of an epoch; it cannot be used again."""
+
+    __module__ = "stoker.pipeline"
+
+    def __init__(self, pipeline: Pipeline, timeout: float | None) -> None:
+        self._pipeline = pipeline
+        self._timeout = timeout
+        self._begun = False
+        self._done = False
+
+    def __next__(self) -> Any:
+        if self._done:
+            raise StopIteration
+        pipeline = self._pipeline
+        if not self._begun:
+            self._begun = True
+            pipeline._warn_exhausted()
+        result = pipeline._read(self._timeout)
+        if not isinstance(result, int):
+            return result
+        if result == _stoker.TIMED_OUT:
+            raise TimeoutError(f"The next item is not available after {self._timeout:g} seconds.")
+        self._done = True
+        raise StopIteration

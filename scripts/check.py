@@ -177,8 +177,8 @@ def check_text(checker: Checker, path: str, lines: list[str]) -> None:
 def run(checker: Checker, path: str, rule: str, command: list[str]) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
-        first = (done.stderr.strip() or f"exit code {done.returncode}").split("\n")[0]
-        checker.bad(path, 1, rule, f"{command[0]}: {first}")
+        errors = [line for line in done.stderr.split("\n") if "error:" in line]
+        checker.bad(path, 1, rule, f"{command[0]}: {errors[0] if errors else done.stderr.strip()}")
 
 
 def check_headers(checker: Checker, names: list[str]) -> int:

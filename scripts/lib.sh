@@ -63,7 +63,8 @@ configure() {
     if [ -f "$dir/build.ninja" ]; then
         meson configure "$dir" "$@"
     else
-        meson setup "$dir" --native-file "$dir.ini" --werror -Dfailpoints=true "$@"
+        meson setup "$dir" --native-file "$dir.ini" -Dwerror=true -Dfailpoints=true \
+            -Dpython.platlibdir=/site -Dpython.purelibdir=/site "$@"
     fi
 }
 

@@ -113,6 +113,8 @@ def install(peer: Peer) -> str:
         return ""
     if not Path(PYTHON).exists():
         problem = call(["/usr/bin/python3", "-m", "venv", str(VENV)])
+        # Old versions of pip fetch whole wheels to tell their size.
+        problem = problem or call(pip("install", "--upgrade", "pip"))
         if problem:
             return problem
     problem = pip_install(peer)

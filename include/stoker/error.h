@@ -47,7 +47,7 @@ STK_API const char *stk_err_str(stk_err err);
 typedef struct stk_diag {
     stk_err err;
     int os_error; /* errno, or 0 */
-    char text[504];
+    char text[2032]; /* room for the first ten failures of a run */
 } stk_diag;
 
 /* Both return `err`, so that failing is one statement:

@@ -26,6 +26,9 @@ typedef struct stk_plan stk_plan;
 
 #define STK_MAX_STAGES 64 /* of one plan, paths and inputs included */
 #define STK_MAX_PATHS 16  /* of one route or merge */
+#define STK_MAX_CONCURRENCY 1024
+#define STK_MAX_CAPACITY 512 /* of one queue */
+#define STK_MAX_BATCH 1048576
 
 typedef enum stk_order {
     STK_ORDER_INPUT = 0,  /* results leave in the order in which their inputs came */
@@ -58,7 +61,7 @@ typedef struct stk_batch_opts {
 } stk_batch_opts;
 
 /* Chooses the path of an item: [0, n).  Anything else is a failure of the route stage.
- * Called from any worker, on several at once. */
+ * Called from any worker, one at a time, in input order. */
 typedef int stk_router_fn(const stk_item *item, void *ctx);
 
 STK_API STK_NODISCARD stk_err stk_plan_new(stk_plan **out);

@@ -1,0 +1,187 @@
+/* What a worker may do next: the ready work furthest downstream that has credit. */
+#include <assert.h>
+
+#include "graph/engine.h"
+
+#define BURST_NS 50e3  /* cheap items travel together, for as long as a lock and a wake-up cost little of it */
+#define WINDOW_NS 200e3 /* a wider window for cheap items: this much work, at most EDGE_RING */
+
+static size_t burst_of(const node *n)
+{
+    if (n->cost_ns < 0) return 1;
+    const double k = BURST_NS / (n->cost_ns + 1);
+    return k < 1 ? 1 : k > MAX_BURST ? MAX_BURST : (size_t)k;
+}
+
+/* Cheap on both sides: many may be on their way without using much memory or time. */
+static void widen(edge *e)
+{
+    if (e->fixed || !e->to) return;
+    const double from = e->from->cost_ns, to = e->to->cost_ns;
+    const double cost = from > to ? from : to;
+    if (from < 0 || to < 0 || cost * EDGE_RING > WINDOW_NS * 8) return;
+    const uint32_t w = cost < WINDOW_NS / EDGE_RING ? EDGE_RING : (uint32_t)(WINDOW_NS / cost);
+    if (w > e->window) e->window = w;
+}
+
+void edge_deliver(edge *e, stk_item *item)
+{
+    if (e->bind) batch_plan_slot(e->bind, item);
+    edge_append(e, item);
+}
+
+static void give_task(node *n, task *t)
+{
+    t->node = n;
+    t->done = 0;
+    t->end = STK_OK;
+    n->running++;
+    n->run->tasks++;
+}
+
+/* In completion order the end of an epoch may not overtake, nor be overtaken. */
+static bool pass_mark(node *n)
+{
+    const stk_item *item = edge_peek(n->in);
+    if (!item || item->state != ITEM_MARK) return false;
+    if (n->running > 0 || n->returned || !edge_room(n->out)) return false;
+    edge_append(n->out, edge_take(n->in));
+    return true;
+}
+
+static stk_item *take_for_map(node *n)
+{
+    stk_item *item = n->returned;
+    if (item) {
+        n->returned = item->link;
+        return item;
+    }
+    if (n->order == STK_ORDER_COMPLETION) {
+        item = edge_peek(n->in);
+        if (!item || item->state == ITEM_MARK || !edge_room(n->out)) return NULL;
+        n->out->reserved++;
+        return edge_take(n->in);
+    }
+    const uint64_t limit = n->out->low + n->out->window;
+    if (!n->in_turn) return edge_take_any(n->in, limit);
+    return n->in->low < limit ? edge_take(n->in) : NULL;
+}
+
+static bool claim_map(node *n, task *t)
+{
+    if (n->running >= n->concurrency) return false;
+    if (n->in_turn && n->concurrency == 1 && n->running > 0) return false;
+    widen(n->in);
+    widen(n->out);
+    while (n->order == STK_ORDER_COMPLETION && pass_mark(n)) continue;
+    const size_t most = burst_of(n);
+    t->num = 0;
+    while (t->num < most) {
+        stk_item *item = take_for_map(n);
+        if (!item) break;
+        item->link = NULL;
+        t->items[t->num++] = item;
+    }
+    if (t->num == 0) return false;
+    give_task(n, t);
+    return true;
+}
+
+static bool claim_source(node *n, task *t)
+{
+    if (n->running > 0 || n->src.ended || n->src.waiting) return false;
+    widen(n->out);
+    const size_t most = n->cost_ns < 0 ? 4 : burst_of(n);
+    t->num = 0;
+    while (t->num < most && edge_room(n->out)) {
+        stk_item *item = run_item_get(n->run);
+        if (!item) {
+            run_abort(n->run, STK_ENOMEM, "no memory for a sample");
+            break;
+        }
+        item->source = n->source;
+        t->items[t->num++] = item;
+        n->out->reserved++;
+    }
+    if (t->num == 0) return false;
+    n->src.woken = false;
+    give_task(n, t);
+    return true;
+}
+
+static bool claim_batch(node *n, task *t)
+{
+    assembly *a = n->batch.submitted;
+    if (!a || n->running >= n->concurrency) return false;
+    n->batch.submitted = a->link;
+    if (!a->link) n->batch.submitted_tail = NULL;
+    t->assembly = a;
+    give_task(n, t);
+    return true;
+}
+
+static bool claim_route(node *n, task *t)
+{
+    if (n->running > 0 || n->route.head) return false;
+    t->num = 0;
+    while (t->num < burst_of(n)) {
+        stk_item *item = edge_take(n->in);
+        if (!item) break;
+        t->items[t->num++] = item;
+    }
+    if (t->num == 0) return false;
+    give_task(n, t);
+    return true;
+}
+
+static bool claim(node *n, task *t)
+{
+    switch (n->kind) {
+    case NODE_SOURCE: return claim_source(n, t);
+    case NODE_MAP: return claim_map(n, t);
+    case NODE_BATCH: return claim_batch(n, t);
+    case NODE_ROUTE: return claim_route(n, t);
+    case NODE_EXPAND:
+        if (!expand_claim(n, t)) return false;
+        give_task(n, t);
+        return true;
+    case NODE_JOIN:
+    case NODE_MERGE: break; /* they only move: settle */
+    }
+    return false;
+}
+
+bool run_claim(stk_run *run, bool blocking, task *t)
+{
+    for (size_t i = run->num_nodes; i-- > 0;) {
+        node *n = &run->nodes[i];
+        if (n->blocking == blocking && claim(n, t)) return true;
+    }
+    return false;
+}
+
+/* How many items a claim could take now: exact enough to decide who is woken. */
+size_t node_ready(const node *n)
+{
+    switch (n->kind) {
+    case NODE_SOURCE:
+        return n->running == 0 && !n->src.ended && !n->src.waiting && edge_room(n->out);
+    case NODE_MAP: {
+        if (n->running >= n->concurrency) return 0;
+        if (n->returned) return 1;
+        if (n->order == STK_ORDER_COMPLETION) {
+            const stk_item *item = edge_peek(n->in);
+            if (!item || !edge_room(n->out)) return 0;
+            return item->state == ITEM_MARK ? n->running == 0 : n->in->len;
+        }
+        if (n->in_turn) return edge_peek(n->in) && edge_room_at(n->out, n->in->low) ? n->in->len : 0;
+        return edge_any_below(n->in, n->out->low + n->out->window) ? n->in->len : 0;
+    }
+    case NODE_BATCH: return n->batch.submitted && n->running < n->concurrency;
+    case NODE_ROUTE: return n->running == 0 && !n->route.head && edge_peek(n->in);
+    case NODE_EXPAND: return expand_ready(n);
+    case NODE_JOIN:
+    case NODE_MERGE: break;
+    }
+    return 0;
+}

@@ -1,0 +1,180 @@
+/* Running a task: the ops themselves, without the lock. */
+#include <string.h>
+
+#include "graph/engine.h"
+
+#define MAX_SUBSTITUTES 16 /* attempts for one place, then the failure is raised */
+#define OVERRUN_NS 200000  /* a burst that took longer gives what it has not begun back */
+
+void *lane_state(lane *l, stage *s, stk_err *err, stk_diag *diag)
+{
+    const stk_op_class *cls = stk_op_get_class(s->op);
+    if (!cls->open || l->opened[s->index]) return l->states[s->index];
+    *err = cls->open(stk_op_params(s->op), &l->states[s->index], diag);
+    l->opened[s->index] = *err == STK_OK;
+    return *err ? NULL : l->states[s->index];
+}
+
+static uint64_t bytes_of(const stk_item *item)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < item->num_parts; i++) {
+        const part *p = &item->parts[i];
+        if (p->bytes) sum += stk_buffer_size(p->bytes);
+        if (!p->array.data) continue;
+        uint64_t n = stk_dtype_size(p->array.dtype);
+        for (int32_t d = 0; d < p->array.ndim; d++) n *= (uint64_t)p->array.shape[d];
+        sum += n;
+    }
+    return sum;
+}
+
+/* One attempt.  Times and counts it; the caller decides what a failure means. */
+static stk_err attempt(lane *l, stage *s, stk_item *item, stk_diag *diag)
+{
+    const stk_op_class *cls = stk_op_get_class(s->op);
+    tally *y = &l->tally[s->index];
+    const int64_t begin = stk_clock_ns();
+    stk_err err = STK_OK;
+    item->stage = s;
+    item->passed |= UINT64_C(1) << s->index;
+    diag->err = STK_OK;
+    diag->os_error = 0;
+    diag->text[0] = 0;
+    void *state = lane_state(l, s, &err, diag);
+    if (!err) err = cls->run(stk_op_params(s->op), state, item, diag);
+    y->busy_ns += stk_clock_ns() - begin;
+    if (err) {
+        y->failed++;
+        if (diag->err != err || !diag->text[0]) stk_diag_set(diag, err, "%s", stk_err_str(err));
+        return err;
+    }
+    y->items++;
+    y->bytes += bytes_of(item);
+    return STK_OK;
+}
+
+/* The stages from the source to `s`, for a sample that takes another's place. */
+static stk_err attempt_chain(lane *l, stage *s, stk_item *item, stk_diag *diag, stage **failed)
+{
+    if (s->before) {
+        stk_err err = attempt_chain(l, s->before, item, diag, failed);
+        if (err) return err;
+    }
+    *failed = s;
+    return attempt(l, s, item, diag);
+}
+
+static void note(stk_item *item, stage *s, const stk_diag *diag)
+{
+    failure *f = failure_new(s, item, diag);
+    if (!f) return; /* no memory: still counted, only not listed */
+    f->next = NULL;
+    failure **at = &item->failures;
+    while (*at) at = &(*at)->next;
+    *at = f;
+}
+
+/* Puts another sample in the place of `item`. */
+static bool substitute(lane *l, stage *s, stk_item *item)
+{
+    node *source = s->source;
+    const stk_source_class *cls = stk_source_get_class(source->source);
+    const int64_t id = item->id, epoch = item->epoch;
+    for (int i = 0; i < MAX_SUBSTITUTES; i++) {
+        stk_diag diag;
+        stage *failed = s;
+        item_clear_data(item);
+        if (cls->substitute(source->src.cursor, item, id, epoch, i) != STK_OK) break;
+        if (attempt_chain(l, s, item, &diag, &failed) == STK_OK) {
+            item->state = ITEM_VALUE;
+            item->substituted = true;
+            l->tally[s->index].substituted++;
+            return true;
+        }
+        note(item, failed, &diag);
+    }
+    stk_item_set_id(item, id, epoch);
+    return false;
+}
+
+static void fail_item(lane *l, stage *s, stk_item *item, const stk_diag *diag)
+{
+    if (diag->err == STK_ECANCELLED && stk_item_cancelled(item)) {
+        item->state = ITEM_GAP;
+        item_clear_data(item);
+        return;
+    }
+    note(item, s, diag);
+    item_clear_data(item);
+    switch (s->plan->opts.on_error) {
+    case STK_SKIP: item->state = ITEM_GAP; return;
+    case STK_SUBSTITUTE:
+        if (substitute(l, s, item)) return;
+        break;
+    case STK_RAISE: break;
+    }
+    item_clear_data(item);
+    item->state = ITEM_ERROR;
+    if (!item->failures) run_fail(item->run, item, s, diag->err, diag->text);
+}
+
+void exec_stage(lane *l, stage *s, stk_item *item)
+{
+    if (item->state == ITEM_GAP && item->padding && s->plan->opts.on_error == STK_SUBSTITUTE) {
+        item->padding = !substitute(l, s, item); /* ranks stay level */
+        return;
+    }
+    if (item->state != ITEM_VALUE) return;
+    stk_diag diag;
+    if (attempt(l, s, item, &diag)) fail_item(l, s, item, &diag);
+}
+
+static void exec_map(lane *l, task *t)
+{
+    const node *n = t->node;
+    while (t->done < t->num) {
+        stk_item *item = t->items[t->done++];
+        for (size_t i = 0; i < n->num_stages; i++) exec_stage(l, &n->stages[i], item);
+        if (t->done < t->num && stk_clock_ns() - t->began > OVERRUN_NS) break;
+        if (atomic_load_explicit(&n->run->cancelled, memory_order_relaxed)) break;
+    }
+}
+
+static void exec_source(lane *l, task *t)
+{
+    const stk_source_class *cls = stk_source_get_class(t->node->source);
+    tally *y = &l->tally[t->node->stages[0].index];
+    t->diag.text[0] = 0;
+    t->diag.err = STK_OK;
+    while (t->done < t->num && !t->end) {
+        stk_item *item = t->items[t->done];
+        stk_err err = cls->next(t->node->src.cursor, item, &t->diag);
+        if (err == STK_EEPOCH) {
+            item->state = ITEM_MARK;
+            stk_item_set_id(item, -1, t->node->src.epoch++);
+        } else if (err == STK_ENOTFOUND) {
+            item->state = ITEM_GAP;
+            item->padding = true;
+            stk_item_set_id(item, -1, t->node->src.epoch);
+        } else {
+            t->end = err;
+        }
+        if (err == STK_OK) y->items++;
+        if (!t->end) t->done++;
+    }
+    y->busy_ns += stk_clock_ns() - t->began;
+}
+
+void task_exec(lane *l, task *t)
+{
+    switch (t->node->kind) {
+    case NODE_SOURCE: exec_source(l, t); break;
+    case NODE_MAP: exec_map(l, t); break;
+    case NODE_EXPAND: expand_exec(l, t); break;
+    case NODE_BATCH: batch_finalize(t); break;
+    case NODE_ROUTE: route_exec(t); break;
+    case NODE_JOIN:
+    case NODE_MERGE: break;
+    }
+}

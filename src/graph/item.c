@@ -1,0 +1,188 @@
+#include "graph/item.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "graph/engine.h"
+
+size_t item_size(size_t max_parts)
+{
+    return sizeof(stk_item) + max_parts * sizeof(part);
+}
+
+void failure_free(failure **list)
+{
+    while (*list) {
+        failure *f = *list;
+        *list = f->next;
+        stk_free(f->what.key);
+        stk_free(f);
+    }
+}
+
+static void clear_part(part *p)
+{
+    stk_buffer_unref(&p->bytes);
+    stk_buffer_unref(&p->mem);
+    stk_buffer_unref(&p->next_mem);
+    p->array.data = p->next.data = NULL;
+}
+
+void item_clear_data(stk_item *item)
+{
+    for (size_t i = 0; i < item->num_parts; i++) clear_part(&item->parts[i]);
+    stk_batch_unref(&item->batch);
+    stk_foreign_unref(&item->foreign);
+}
+
+int64_t stk_item_id(const stk_item *item)
+{
+    return item->id;
+}
+
+int64_t stk_item_epoch(const stk_item *item)
+{
+    return item->epoch;
+}
+
+int64_t stk_item_index(const stk_item *item)
+{
+    return item->index;
+}
+
+size_t stk_item_num_parts(const stk_item *item)
+{
+    return item->num_parts;
+}
+
+void stk_item_set_id(stk_item *item, int64_t id, int64_t epoch)
+{
+    item->id = id;
+    item->epoch = epoch;
+}
+
+stk_err stk_item_set_num_parts(stk_item *item, size_t n)
+{
+    if (n == 0 || n > item->run->max_parts) return STK_EINVAL;
+    for (size_t i = n; i < item->num_parts; i++) clear_part(&item->parts[i]);
+    item->num_parts = n;
+    return STK_OK;
+}
+
+stk_err stk_item_key(const stk_item *item, size_t i, char *dst, size_t size)
+{
+    const stk_source_class *cls = item->source ? stk_source_get_class(item->source) : NULL;
+    if (!cls || !cls->key || item->is_batch) return STK_ENOTFOUND;
+    return cls->key(stk_source_params(item->source), item->id, i, dst, size);
+}
+
+void stk_item_random(const stk_item *item, uint32_t n, uint32_t out[4])
+{
+    const stk_source_class *cls = item->source ? stk_source_get_class(item->source) : NULL;
+    const uint64_t seed = cls && cls->seed ? cls->seed(stk_source_params(item->source)) : 0;
+    const uint64_t where = item->stage ? item->stage->rng_key : 0;
+    const uint64_t mixed = stk_mix64(seed ^ stk_mix64(where ^ stk_mix64((uint64_t)item->index)));
+    const uint32_t key[2] = {(uint32_t)mixed, (uint32_t)(mixed >> 32)};
+    const uint32_t counter[4] = {(uint32_t)item->id, (uint32_t)((uint64_t)item->id >> 32),
+                                 (uint32_t)item->epoch, n};
+    stk_philox(key, counter, out);
+}
+
+bool stk_item_cancelled(const stk_item *item)
+{
+    return atomic_load_explicit(&item->run->cancelled, memory_order_relaxed);
+}
+
+stk_buffer *stk_item_bytes(const stk_item *item, size_t i)
+{
+    return i < item->num_parts ? item->parts[i].bytes : NULL;
+}
+
+void stk_item_set_bytes(stk_item *item, size_t i, stk_buffer **bytes)
+{
+    assert(i < item->num_parts);
+    clear_part(&item->parts[i]);
+    item->parts[i].bytes = *bytes;
+    *bytes = NULL;
+}
+
+stk_tensor stk_item_array(const stk_item *item, size_t i)
+{
+    return i < item->num_parts ? item->parts[i].array : (stk_tensor){0};
+}
+
+stk_err stk_item_new_array(stk_item *item, size_t i, const stk_spec *spec, stk_tensor *out)
+{
+    *out = (stk_tensor){0};
+    if (i >= item->num_parts) return STK_EINVAL;
+    part *p = &item->parts[i];
+    stk_buffer_unref(&p->next_mem);
+    size_t bytes;
+    stk_err err = stk_spec_bytes(spec, &bytes);
+    if (err) return err;
+
+    void *data = NULL;
+    if (item->assembly && item->stage->binds) {
+        err = assembly_slot(item->assembly, i, item->slot, spec, &data);
+    } else {
+        err = stk_slab_take(item->run->slabs, bytes, &p->next_mem);
+        if (!err) data = stk_buffer_writable(p->next_mem);
+    }
+    if (err) return err;
+    *out = p->next = stk_tensor_over(data, spec);
+    return STK_OK;
+}
+
+void stk_item_commit_array(stk_item *item, size_t i)
+{
+    part *p = &item->parts[i];
+    assert(p->next.data);
+    stk_buffer_unref(&p->bytes);
+    stk_buffer_unref(&p->mem);
+    p->array = p->next;
+    p->mem = p->next_mem;
+    p->next_mem = NULL;
+    p->next.data = NULL;
+}
+
+void stk_item_set_array(stk_item *item, size_t i, const stk_tensor *t, stk_buffer **mem)
+{
+    assert(i < item->num_parts);
+    clear_part(&item->parts[i]);
+    item->parts[i].array = *t;
+    item->parts[i].mem = *mem;
+    *mem = NULL;
+}
+
+stk_batch *stk_item_batch(const stk_item *item)
+{
+    return item->batch;
+}
+
+stk_foreign *stk_item_foreign(const stk_item *item)
+{
+    return item->foreign;
+}
+
+void stk_item_set_foreign(stk_item *item, stk_foreign **f)
+{
+    stk_foreign_unref(&item->foreign);
+    item->foreign = *f;
+    *f = NULL;
+}
+
+void stk_item_free(stk_item **pitem)
+{
+    stk_item *item = *pitem;
+    *pitem = NULL;
+    if (!item) return;
+    stk_run *run = item->run;
+    if (run->generation != stk_fork_generation()) return; /* the parent's */
+    item_clear_data(item);
+    stk_mutex_lock(&run->lock);
+    run_item_put(run, &item);
+    stk_mutex_unlock(&run->lock);
+    run_unref(run, 1);
+}

@@ -1,0 +1,60 @@
+/* The inside of stk_item, for the engine alone. */
+#ifndef STK_GRAPH_ITEM_H
+#define STK_GRAPH_ITEM_H
+
+#include <stoker/item.h>
+#include <stoker/source.h>
+#include <stoker/stats.h>
+
+typedef enum item_state {
+    ITEM_VALUE,
+    ITEM_GAP,   /* a planned place whose sample was skipped, or never was */
+    ITEM_ERROR, /* ends the run when it reaches the reader */
+    ITEM_MARK,  /* the end of an epoch */
+} item_state;
+
+/* One thing that went wrong with a sample, until it is counted in order. */
+typedef struct failure {
+    struct failure *next;
+    struct stage *stage;
+    stk_failure what;
+} failure;
+
+typedef struct part {
+    stk_buffer *bytes;
+    stk_tensor array;    /* data NULL: none */
+    stk_buffer *mem;     /* of the array; NULL with data: it is in its slot of the batch */
+    stk_tensor next;     /* made by stk_item_new_array, not committed */
+    stk_buffer *next_mem;
+} part;
+
+struct stk_item {
+    struct stk_run *run; /* whose pool it came from */
+    stk_item *link;      /* of the list it is in */
+    item_state state;
+    stk_source *source;  /* borrowed from the plan; NULL behind a batch */
+    int64_t id, epoch, index;
+    uint64_t seq;        /* place on its edge */
+    uint64_t passed;     /* bit i: stage i ran it */
+    struct stage *stage; /* that runs it, for random numbers and slots */
+    failure *failures;
+    struct assembly *assembly; /* where its slot is; NULL: not planned.  One reference. */
+    size_t slot;
+    bool padding;        /* a gap that no sample ever had */
+    bool substituted;
+    bool is_batch;       /* id is the number of the batch */
+    uint8_t path;        /* of a route */
+    stk_batch *batch;
+    stk_foreign *foreign;
+    size_t num_parts;
+    part parts[];        /* room for the most that a source of the run has */
+};
+
+size_t item_size(size_t max_parts);
+
+/* Drops what the item carries; identity, place and slot stay. */
+void item_clear_data(stk_item *item);
+
+void failure_free(failure **list);
+
+#endif /* STK_GRAPH_ITEM_H */

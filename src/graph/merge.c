@@ -1,0 +1,92 @@
+/*
+ * Merges: several inputs, one sequence, by a fixed rule.  An input at the end of its epoch waits
+ * for the others; when all are there, one end of the epoch goes on.
+ */
+#include "base/rng.h"
+#include "graph/engine.h"
+
+static bool waits(const node *n, size_t k)
+{
+    return n->merge.marked[k] || edge_done(n->edges[k]);
+}
+
+bool merge_epoch_end(node *n)
+{
+    bool any = false;
+    for (size_t k = 0; k < n->num_edges; k++) {
+        if (!waits(n, k)) return false;
+        any |= n->merge.marked[k];
+    }
+    if (!any || !edge_room(n->out)) return false;
+    stk_item *mark = NULL;
+    for (size_t k = 0; k < n->num_edges; k++) {
+        if (!n->merge.marked[k]) continue;
+        n->merge.marked[k] = false;
+        stk_item *item = edge_take(n->edges[k]);
+        if (mark)
+            run_item_put(n->run, &item);
+        else
+            mark = item;
+    }
+    edge_deliver(n->out, mark);
+    return true;
+}
+
+/* The input whose turn it is, among those that do not wait.  The draw depends on nothing but the
+ * seed and how many results came before it. */
+static size_t choose(node *n)
+{
+    const stk_plan *plan = n->plan;
+    if (!plan->weighted) {
+        size_t k = n->merge.turn;
+        while (waits(n, k)) k = (k + 1) % n->num_edges;
+        return k;
+    }
+    double sum = 0;
+    for (size_t k = 0; k < n->num_edges; k++) sum += waits(n, k) ? 0 : plan->weights[k];
+    const uint64_t bits = stk_mix64(plan->merge_seed ^ stk_mix64(n->merge.draws));
+    double x = (double)(bits >> 11) * 0x1p-53 * sum;
+    size_t last = 0;
+    for (size_t k = 0; k < n->num_edges; k++) {
+        if (waits(n, k)) continue;
+        last = k;
+        x -= plan->weights[k];
+        if (x < 0) break;
+    }
+    return last;
+}
+
+/* Whether an input waits is only known when its next result is there: so the rule looks at all
+ * of them before it draws, and the sequence does not depend on who was quick. */
+static bool all_known(node *n)
+{
+    for (size_t k = 0; k < n->num_edges; k++) {
+        if (waits(n, k)) continue;
+        const stk_item *item = edge_peek(n->edges[k]);
+        if (!item) return false;
+        if (item->state == ITEM_MARK) n->merge.marked[k] = true;
+    }
+    return true;
+}
+
+bool merge_settle(node *n)
+{
+    bool moved = false;
+    for (;;) {
+        if (merge_epoch_end(n)) moved = true;
+        if (!all_known(n) || !edge_room(n->out)) return moved;
+        size_t left = 0;
+        for (size_t k = 0; k < n->num_edges; k++) left += !waits(n, k);
+        if (left == 0) {
+            if (!merge_epoch_end(n)) return moved;
+            moved = true;
+            continue;
+        }
+        const size_t k = choose(n);
+        n->merge.turn = (k + 1) % n->num_edges;
+        n->merge.draws++;
+        n->stages[0].items++;
+        edge_deliver(n->out, edge_take(n->edges[k]));
+        moved = true;
+    }
+}

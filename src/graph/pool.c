@@ -1,0 +1,47 @@
+/* Items of a run: made when needed, used again. */
+#include "base/alloc.h"
+#include "graph/engine.h"
+
+stk_item *run_item_get(stk_run *run)
+{
+    stk_item *item = run->pool;
+    if (item) {
+        run->pool = item->link;
+    } else {
+        item = stk_alloc_zero(1, item_size(run->max_parts));
+        if (!item) return NULL;
+        item->run = run;
+    }
+    item->link = NULL;
+    item->state = ITEM_VALUE;
+    item->source = NULL;
+    item->id = item->epoch = item->index = 0;
+    item->passed = 0;
+    item->stage = NULL;
+    item->padding = item->substituted = item->is_batch = false;
+    item->path = 0;
+    item->num_parts = 1;
+    return item;
+}
+
+void run_item_put(stk_run *run, stk_item **pitem)
+{
+    stk_item *item = *pitem;
+    *pitem = NULL;
+    if (!item) return;
+    item_clear_data(item);
+    failure_free(&item->failures);
+    assembly_unref(run, &item->assembly);
+    item->link = run->pool;
+    run->pool = item;
+}
+
+void run_item_drop(stk_item **pitem)
+{
+    stk_item *item = *pitem;
+    *pitem = NULL;
+    if (!item) return;
+    item_clear_data(item);
+    failure_free(&item->failures);
+    stk_free(item);
+}

@@ -1,0 +1,159 @@
+/*
+ * Routes: the router names a path, the item goes there; the join takes the paths' results.
+ *
+ * In input order the route writes a ticket for each item, and the join takes from the path that
+ * the next ticket names.  In order of completion the join takes what is there, and the end of an
+ * epoch is sent down every path, so that it arrives behind all of its samples.
+ */
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "graph/engine.h"
+
+#define MAX_TICKETS 32768 /* between a route and its join; more wait */
+
+void route_exec(task *t)
+{
+    stage *s = &t->node->stages[0];
+    for (; t->done < t->num; t->done++) {
+        stk_item *item = t->items[t->done];
+        if (item->state != ITEM_VALUE) continue;
+        item->stage = s;
+        item->passed |= UINT64_C(1) << s->index;
+        const int path = s->plan->router(item, s->plan->router_ctx);
+        if (path >= 0 && (size_t)path < t->node->num_edges) {
+            item->path = (uint8_t)path;
+            continue;
+        }
+        stk_diag diag;
+        stk_diag_set(&diag, STK_EINVAL, "the router said path %d, but there are %zu", path,
+                     t->node->num_edges);
+        if (!stage_may_skip(s)) {
+            run_fail(item->run, item, s, diag.err, diag.text);
+            continue;
+        }
+        failure *f = failure_new(s, item, &diag);
+        if (f) f->next = item->failures, item->failures = f;
+        item_clear_data(item);
+        item->state = ITEM_GAP;
+    }
+}
+
+void route_finish(task *t)
+{
+    node *n = t->node;
+    for (size_t i = 0; i < t->num; i++) {
+        stk_item *item = t->items[i];
+        item->link = NULL;
+        if (item->state == ITEM_VALUE)
+            n->stages[0].items++;
+        else if (item->state != ITEM_MARK && item->passed >> n->stages[0].index & 1)
+            n->stages[0].failed++;
+        if (n->route.tail)
+            n->route.tail->link = item;
+        else
+            n->route.head = item;
+        n->route.tail = item;
+    }
+}
+
+static bool send(node *n, stk_item *item)
+{
+    node *join = n->twin;
+    edge *to = n->edges[item->path];
+    if (!edge_room(to)) return false;
+    if (join->order == STK_ORDER_INPUT) {
+        if (join->route.last - join->route.first == MAX_TICKETS) return false;
+        join->route.tickets[join->route.last++ % MAX_TICKETS] = item->path;
+    }
+    edge_append(to, item);
+    return true;
+}
+
+/* The end of an epoch, down every path. */
+static bool broadcast(node *n, stk_item *mark)
+{
+    stk_item *copies[STK_MAX_PATHS] = {mark};
+    for (size_t k = 0; k < n->num_edges; k++)
+        if (!edge_room(n->edges[k])) return false;
+    for (size_t k = 1; k < n->num_edges; k++) {
+        copies[k] = run_item_get(n->run);
+        if (copies[k]) {
+            copies[k]->state = ITEM_MARK;
+            copies[k]->epoch = mark->epoch;
+            continue;
+        }
+        while (--k > 0) run_item_put(n->run, &copies[k]);
+        run_abort(n->run, STK_ENOMEM, "no memory for the end of an epoch");
+        return false;
+    }
+    for (size_t k = 0; k < n->num_edges; k++) edge_append(n->edges[k], copies[k]);
+    return true;
+}
+
+bool route_settle(node *n)
+{
+    bool moved = false;
+    while (n->route.head) {
+        stk_item *item = n->route.head, *next = item->link;
+        const bool all = item->state == ITEM_MARK && n->twin->order == STK_ORDER_COMPLETION;
+        if (!(all ? broadcast(n, item) : send(n, item))) break;
+        n->route.head = next;
+        if (!next) n->route.tail = NULL;
+        moved = true;
+    }
+    return moved;
+}
+
+static bool join_by_tickets(node *n)
+{
+    bool moved = false;
+    while (n->route.first < n->route.last && edge_room(n->out)) {
+        stk_item *item = edge_take(n->edges[n->route.tickets[n->route.first % MAX_TICKETS]]);
+        if (!item) break;
+        n->route.first++;
+        edge_append(n->out, item);
+        moved = true;
+    }
+    return moved;
+}
+
+bool join_settle(node *n)
+{
+    if (n->order == STK_ORDER_INPUT) return join_by_tickets(n);
+    bool moved = false;
+    for (size_t k = 0; k < n->num_edges; k++) {
+        while (!n->merge.marked[k] && edge_room(n->out)) {
+            const stk_item *item = edge_peek(n->edges[k]);
+            if (!item) break;
+            moved = true;
+            if (item->state == ITEM_MARK)
+                n->merge.marked[k] = true;
+            else
+                edge_append(n->out, edge_take(n->edges[k]));
+        }
+    }
+    return merge_epoch_end(n) || moved;
+}
+
+void route_retire(node *n)
+{
+    while (n->route.head) {
+        stk_item *item = n->route.head;
+        n->route.head = item->link;
+        run_item_put(n->run, &item);
+    }
+    n->route.tail = NULL;
+}
+
+stk_err route_open(node *join, stk_diag *diag)
+{
+    if (join->order != STK_ORDER_INPUT) return STK_OK;
+    join->route.tickets = stk_alloc(MAX_TICKETS);
+    return join->route.tickets ? STK_OK : stk_diag_set(diag, STK_ENOMEM, "no memory for a route");
+}
+
+void route_close(node *join)
+{
+    if (join->order == STK_ORDER_INPUT) stk_free(join->route.tickets);
+}

@@ -1,0 +1,305 @@
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "graph/engine.h"
+
+#define FREE_WAIT_NS INT64_C(5000000000) /* stk_run_free's patience with ops that run */
+#define MAX_FREE_SLABS 32                /* idle memory kept: a few batches and their small change */
+
+static void wake_source(void *ctx)
+{
+    node *n = ctx;
+    stk_run *run = n->run;
+    stk_mutex_lock(&run->lock);
+    n->src.woken = true;
+    n->src.waiting = false;
+    /* A run that has ended is given back by others: that waits for this very call. */
+    const bool on = run->opened && !atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+    if (on)
+        run_leave(run);
+    else
+        stk_mutex_unlock(&run->lock);
+}
+
+static stk_err open_nodes(stk_run *run, stk_diag *diag)
+{
+    stk_err err = STK_OK;
+    for (size_t i = 0; i < run->num_nodes && !err; i++) {
+        node *n = &run->nodes[i];
+        if (n->kind == NODE_JOIN) err = route_open(n, diag);
+        if (n->kind != NODE_SOURCE) continue;
+        const stk_source_env env = {.wake = wake_source, .ctx = n};
+        err = stk_source_get_class(n->source)->open(stk_source_params(n->source), &env,
+                                                    &n->src.cursor, diag);
+    }
+    return err;
+}
+
+static stk_err make_lanes(stk_run *run, stk_diag *diag)
+{
+    const size_t n = (size_t)run->num_threads + STK_MAX_IO_THREADS;
+    run->lanes = stk_alloc_zero(n, sizeof(*run->lanes));
+    for (size_t i = 0; run->lanes && i < n; i++) {
+        lane *l = &run->lanes[i];
+        l->run = run;
+        l->blocking = i >= (size_t)run->num_threads;
+        l->states = stk_alloc_zero(run->num_stages, sizeof(*l->states));
+        l->opened = stk_alloc_zero(run->num_stages, sizeof(*l->opened));
+        l->tally = stk_alloc_zero(run->num_stages, sizeof(*l->tally));
+        if (!l->states || !l->opened || !l->tally)
+            return stk_diag_set(diag, STK_ENOMEM, "no memory for a run");
+    }
+    return run->lanes ? STK_OK : stk_diag_set(diag, STK_ENOMEM, "no memory for a run");
+}
+
+static stk_err make(stk_run *run, const stk_run_opts *o, stk_diag *diag)
+{
+    const stk_executor_opts threads = {.num_threads = o->num_threads};
+    stk_err err = stk_mutex_init(&run->lock);
+    if (!err) err = stk_cond_init(&run->reader);
+    if (!err) err = stk_cond_init(&run->io);
+    if (!err) err = stk_cond_init(&run->idle);
+    if (!err) err = stk_slab_pool_new(MAX_FREE_SLABS, &run->slabs);
+    if (err) return stk_diag_set(diag, err, "no memory for a run");
+    if (o->executor)
+        run->executor = stk_executor_ref(o->executor);
+    else
+        err = stk_executor_new(&threads, &run->executor, diag);
+    if (err) return err;
+    run->num_threads = stk_executor_num_threads(run->executor);
+    err = run_lower(run, diag);
+    if (!err) err = make_lanes(run, diag);
+    return err;
+}
+
+static stk_err begin(stk_run *run, stk_diag *diag)
+{
+    stk_mutex_lock(&run->lock);
+    run->opened = true;
+    stk_mutex_unlock(&run->lock);
+    return run_start_io(run, diag);
+}
+
+stk_err stk_run_start(stk_plan *plan, const stk_run_opts *opts, stk_run **out, stk_diag *diag)
+{
+    const stk_run_opts o = opts ? *opts : (stk_run_opts){0};
+    *out = NULL;
+    stk_err err = stk_plan_check(plan, diag);
+    if (err) return err;
+    stk_run *run = stk_alloc_zero(1, sizeof(*run));
+    if (!run) return stk_diag_set(diag, STK_ENOMEM, "no memory for a run");
+    atomic_init(&run->refs, 2); /* the user's and the client's */
+    run->client.work = run_work;
+    run->client.gone = run_gone;
+    run->generation = stk_fork_generation();
+    run->plan = plan_ref(plan);
+    run->epoch_ends = o.epoch_ends;
+    run->started = run->ticked = stk_clock_ns();
+
+    err = make(run, &o, diag);
+    if (err) {
+        run_unref(run, 2); /* no thread has seen it */
+        return err;
+    }
+    err = open_nodes(run, diag);
+    if (!err) err = begin(run, diag);
+    if (err) {
+        stk_run_free(&run);
+        return err;
+    }
+    stk_mutex_lock(&run->lock);
+    run_leave(run);
+    *out = run;
+    return STK_OK;
+}
+
+/* The words for a failure that ends a run. */
+static void describe(const failure *f, stk_diag *diag)
+{
+    const stk_failure *w = &f->what;
+    const bool named = *w->key && strstr(w->diag.text, w->key);
+    diag->err = w->diag.err;
+    diag->os_error = w->diag.os_error;
+    if (w->id < 0)
+        snprintf(diag->text, sizeof(diag->text), "stage '%s': %s", w->stage, w->diag.text);
+    else
+        snprintf(diag->text, sizeof(diag->text), "stage '%s', sample %lld%s%.1000s: %s", w->stage,
+                 (long long)w->id, *w->key && !named ? ", " : "", named ? "" : w->key, w->diag.text);
+}
+
+static void take_error(stk_run *run) STK_REQUIRES(run->lock)
+{
+    stk_item *item = edge_take(run->sink);
+    run->result_failure = item->failures;
+    item->failures = NULL;
+    if (run->result_failure)
+        describe(run->result_failure, &run->result_diag);
+    else
+        stk_diag_set(&run->result_diag, STK_ENOMEM, "a sample failed, and there was no memory to say why");
+    run->result = run->result_diag.err;
+    run_item_put(run, &item);
+    run_end(run);
+}
+
+/* STK_OK: an item is at the head of the sink; STK_EAGAIN: not yet. */
+static stk_err look_at_sink(stk_run *run) STK_REQUIRES(run->lock)
+{
+    if (run->result) return run->result;
+    if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) return STK_ECANCELLED;
+    run_settle(run);
+    if (run->result) return run->result;
+    const stk_item *item = edge_peek(run->sink);
+    if (item && item->state == ITEM_ERROR) {
+        take_error(run);
+        return run->result;
+    }
+    if (item && item->state == ITEM_MARK) {
+        stk_item *mark = edge_take(run->sink);
+        run_item_put(run, &mark);
+        return STK_EEPOCH;
+    }
+    if (item) return STK_OK;
+    if (!edge_done(run->sink)) return STK_EAGAIN;
+    run->result = STK_EEND;
+    run_end(run);
+    return STK_EEND;
+}
+
+static stk_err wait_for_result(stk_run *run, int64_t deadline) STK_REQUIRES(run->lock)
+{
+    for (;;) {
+        stk_err err = look_at_sink(run);
+        if (err != STK_EAGAIN) return err;
+        if (deadline != STK_NEVER && stk_clock_ns() >= deadline) return STK_ETIMEOUT;
+        run_tick(run, stk_clock_ns());
+        run->reading++;
+        run_leave(run); /* what looking has moved */
+        stk_mutex_lock(&run->lock);
+        if (!edge_peek(run->sink) && !edge_done(run->sink) &&
+            !atomic_load_explicit(&run->cancelled, memory_order_relaxed))
+            (void)stk_cond_wait(&run->reader, &run->lock, deadline);
+        run_tick(run, stk_clock_ns());
+        run->reading--;
+    }
+}
+
+static size_t take_results(stk_run *run, size_t max, stk_item **items) STK_REQUIRES(run->lock)
+{
+    size_t n = 0;
+    while (n < max) {
+        const stk_item *item = edge_peek(run->sink);
+        if (!item || item->state != ITEM_VALUE) break;
+        items[n++] = edge_take(run->sink);
+        if (n < max) run_settle(run); /* gaps behind it, and room for more */
+    }
+    if (run->results == 0 && n) run->first_result = stk_clock_ns();
+    run->results += n;
+    run->stages[run->num_stages - 1].items += n;
+    return n;
+}
+
+static stk_err read_items(stk_run *run, int64_t timeout, size_t max, stk_item **items, size_t *n,
+                          stk_diag *diag)
+{
+    if (run->generation != stk_fork_generation())
+        return stk_diag_set(diag, STK_EFORK, "this run was started before fork: start one in the child");
+    const int64_t deadline = stk_deadline_ns(timeout);
+    stk_mutex_lock(&run->lock);
+    stk_err err = wait_for_result(run, deadline);
+    if (!err) *n = take_results(run, max, items);
+    if (err && err == run->result && err != STK_EEND && diag) *diag = run->result_diag;
+    else if (err) stk_diag_set(diag, err, "%s", stk_err_str(err));
+    run_leave(run);
+    return err;
+}
+
+stk_err stk_run_next_items(stk_run *run, int64_t timeout, size_t max, stk_item **items, size_t *n,
+                           stk_diag *diag)
+{
+    *n = 0;
+    if (max == 0) return stk_diag_set(diag, STK_EINVAL, "no room for an item: max is 0");
+    stk_err err = read_items(run, timeout, max, items, n, diag);
+    if (!err) atomic_fetch_add_explicit(&run->refs, (int)*n, memory_order_relaxed);
+    return err;
+}
+
+stk_err stk_run_next(stk_run *run, int64_t timeout, stk_batch **out, stk_diag *diag)
+{
+    stk_item *item = NULL;
+    size_t n = 0;
+    *out = NULL;
+    if (plan_kind_at(run->plan, run->plan->num_stages) != STK_KIND_BATCH)
+        return stk_diag_set(diag, STK_EINVAL, "the results are %s, not batches: read them with "
+                            "stk_run_next_items, or add a batch stage",
+                            stk_kind_str(plan_kind_at(run->plan, run->plan->num_stages)));
+    stk_err err = read_items(run, timeout, 1, &item, &n, diag);
+    if (err) return err;
+    *out = item->batch;
+    item->batch = NULL;
+    stk_mutex_lock(&run->lock);
+    run_item_put(run, &item);
+    stk_mutex_unlock(&run->lock);
+    return STK_OK;
+}
+
+void stk_run_close(stk_run *run)
+{
+    if (run->generation != stk_fork_generation()) return;
+    stk_mutex_lock(&run->lock);
+    run->closed = true;
+    for (size_t i = 0; i < run->num_nodes; i++)
+        if (run->nodes[i].kind == NODE_SOURCE) run->nodes[i].src.ended = true;
+    run_leave(run);
+}
+
+void stk_run_cancel(stk_run *run)
+{
+    if (run->generation != stk_fork_generation()) return;
+    stk_mutex_lock(&run->lock);
+    run_end(run);
+    run_leave(run);
+}
+
+static stk_err say_late(stk_run *run, stk_diag *diag) STK_REQUIRES(run->lock)
+{
+    for (size_t i = 0; i < run->num_nodes; i++) {
+        const node *n = &run->nodes[i];
+        if (n->running == 0) continue;
+        return stk_diag_set(diag, STK_ETIMEOUT, "stage '%s' is still running %d item%s (since %.1f s): the run "
+                            "ends when it does", n->stages[0].plan ? n->stages[0].plan->name : n->stages[0].kind,
+                            (int)n->running, n->running == 1 ? "" : "s",
+                            (double)(stk_clock_ns() - n->since) / 1e9);
+    }
+    return stk_diag_set(diag, STK_ETIMEOUT, "the threads of the run have not ended yet");
+}
+
+static stk_err stop_until(stk_run *run, int64_t deadline, stk_diag *diag)
+{
+    stk_err err = STK_OK;
+    stk_run_cancel(run);
+    stk_mutex_lock(&run->lock);
+    while (!err && !(run->retired && run->client_gone && run->io_lanes == 0))
+        if (!stk_cond_wait(&run->idle, &run->lock, deadline)) err = say_late(run, diag);
+    stk_mutex_unlock(&run->lock);
+    return err;
+}
+
+stk_err stk_run_stop(stk_run *run, int64_t timeout, stk_diag *diag)
+{
+    if (run->generation != stk_fork_generation())
+        return stk_diag_set(diag, STK_EFORK, "this run was started before fork: the parent stops it");
+    return stop_until(run, stk_deadline_ns(timeout), diag);
+}
+
+void stk_run_free(stk_run **prun)
+{
+    stk_run *run = *prun;
+    *prun = NULL;
+    if (!run || run->generation != stk_fork_generation()) return;
+    stk_executor *ex = stk_executor_ref(run->executor);
+    (void)stop_until(run, stk_deadline_ns(FREE_WAIT_NS), NULL); /* what is late frees the run */
+    run_unref(run, 1);
+    stk_executor_unref(&ex);
+}

@@ -1,0 +1,197 @@
+/* What needs no op: results put down, moved on, ends passed on, time counted. */
+#include "graph/engine.h"
+
+static void add_tally(stk_run *run, lane *l)
+{
+    for (size_t i = 0; i < run->num_stages; i++) {
+        tally *y = &l->tally[i];
+        stage *s = &run->stages[i];
+        s->items += y->items;
+        s->failed += y->failed;
+        s->substituted += y->substituted;
+        s->bytes += y->bytes;
+        s->busy_ns += y->busy_ns;
+        *y = (tally){0};
+    }
+}
+
+/* Rises at once and falls slowly: after one slow item the next ones travel alone for a while. */
+static void learn_cost(node *n, double cost)
+{
+    n->cost_ns = cost > n->cost_ns ? cost : n->cost_ns - (n->cost_ns - cost) / 8;
+}
+
+static void finish_map(node *n, task *t)
+{
+    for (size_t i = 0; i < t->done; i++) {
+        stk_item *item = t->items[i];
+        if (n->order == STK_ORDER_INPUT) {
+            edge_put(n->out, item, item->seq);
+        } else {
+            n->out->reserved--;
+            edge_deliver(n->out, item);
+        }
+    }
+    for (size_t i = t->num; i-- > t->done;) { /* the oldest first, before all others */
+        t->items[i]->link = n->returned;
+        n->returned = t->items[i];
+    }
+}
+
+static void finish_source(node *n, task *t)
+{
+    n->out->reserved -= t->num;
+    for (size_t i = 0; i < t->done; i++) edge_deliver(n->out, t->items[i]);
+    size_t left = t->done;
+    if (t->end == STK_EAGAIN) {
+        n->src.waiting = !n->src.woken;
+    } else if (t->end) {
+        n->src.ended = true;
+        if (t->end != STK_EEND) {
+            run_fail(n->run, t->items[left], &n->stages[0], t->end,
+                     t->diag.err == t->end && t->diag.text[0] ? t->diag.text : stk_err_str(t->end));
+            n->stages[0].failed++;
+            edge_append(n->out, t->items[left++]);
+        }
+    }
+    for (; left < t->num; left++) run_item_put(n->run, &t->items[left]);
+}
+
+void run_finish(task *t, lane *l)
+{
+    node *n = t->node;
+    stk_run *run = n->run;
+    const int64_t now = stk_clock_ns();
+    run_tick(run, now);
+    add_tally(run, l);
+    if (t->done > 0) learn_cost(n, (double)(now - t->began) / (double)t->done);
+    if (n->kind == NODE_BATCH || n->kind == NODE_ROUTE) n->stages[0].busy_ns += now - t->began;
+    switch (n->kind) {
+    case NODE_SOURCE: finish_source(n, t); break;
+    case NODE_MAP: finish_map(n, t); break;
+    case NODE_EXPAND: expand_finish(t); break;
+    case NODE_BATCH: batch_finish(t); break;
+    case NODE_ROUTE: route_finish(t); break;
+    case NODE_JOIN:
+    case NODE_MERGE: break;
+    }
+    n->running--;
+    run->tasks--;
+}
+
+static bool inputs_done(const node *n)
+{
+    if (n->kind == NODE_SOURCE) return n->src.ended || (n->run->closed && n->running == 0);
+    if (n->kind != NODE_JOIN && n->kind != NODE_MERGE) return edge_done(n->in);
+    for (size_t k = 0; k < n->num_edges; k++)
+        if (!edge_done(n->edges[k])) return false;
+    return true;
+}
+
+static bool is_empty(const node *n)
+{
+    switch (n->kind) {
+    case NODE_MAP: return !n->returned;
+    case NODE_EXPAND: return !n->expand.head;
+    case NODE_BATCH: return !n->batch.collecting && !n->batch.submitted;
+    case NODE_ROUTE: return !n->route.head;
+    case NODE_SOURCE:
+    case NODE_JOIN:
+    case NODE_MERGE: break;
+    }
+    return true;
+}
+
+/* Passes the end of the input on, once nothing is left inside. */
+static bool close_outputs(node *n)
+{
+    if (n->closed || n->running > 0 || !inputs_done(n) || !is_empty(n)) return false;
+    n->closed = true;
+    if (n->kind == NODE_SOURCE) n->src.ended = true;
+    if (n->kind == NODE_ROUTE)
+        for (size_t k = 0; k < n->num_edges; k++) edge_close(n->edges[k], n->edges[k]->next);
+    else if (n->kind == NODE_MAP && n->order == STK_ORDER_INPUT)
+        edge_close(n->out, n->in->end);
+    else
+        edge_close(n->out, n->out->next);
+    return true;
+}
+
+static bool move(node *n)
+{
+    bool moved = false;
+    switch (n->kind) {
+    case NODE_EXPAND: moved = expand_settle(n); break;
+    case NODE_BATCH: moved = batch_collect(n); break;
+    case NODE_ROUTE: moved = route_settle(n); break;
+    case NODE_JOIN: moved = join_settle(n); break;
+    case NODE_MERGE: moved = merge_settle(n); break;
+    case NODE_SOURCE:
+    case NODE_MAP: break;
+    }
+    return close_outputs(n) || moved;
+}
+
+/* What the reader does not want to see. */
+static bool clear_sink(stk_run *run)
+{
+    bool moved = false;
+    for (;;) {
+        stk_item *item = edge_peek(run->sink);
+        if (!item) return moved;
+        run_judge(run, item);
+        const bool unseen = item->state == ITEM_GAP || (item->state == ITEM_MARK && !run->epoch_ends);
+        if (!unseen) return moved;
+        item = edge_take(run->sink);
+        run_item_put(run, &item);
+        moved = true;
+    }
+}
+
+void run_settle(stk_run *run)
+{
+    if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) return;
+    bool moved;
+    do {
+        moved = clear_sink(run);
+        for (size_t i = run->num_nodes; i-- > 0;) moved |= move(&run->nodes[i]);
+    } while (moved);
+}
+
+/* Where a stage with room for more work waits: for input, or for room. */
+static void tick_node(node *n, int64_t dt)
+{
+    if (n->num_stages == 0 || n->closed || n->running >= n->concurrency) return;
+    stage *first = &n->stages[0], *last = &n->stages[n->num_stages - 1];
+    switch (n->kind) {
+    case NODE_SOURCE:
+        if (n->src.waiting) first->wait_in_ns += dt;
+        if (!edge_room(n->out)) first->wait_out_ns += dt;
+        return;
+    case NODE_MAP:
+    case NODE_EXPAND:
+    case NODE_ROUTE:
+    case NODE_BATCH:
+        if (n->in->len == 0 && is_empty(n))
+            first->wait_in_ns += dt;
+        else if (n->kind != NODE_ROUTE && !edge_room(n->out))
+            last->wait_out_ns += dt;
+        return;
+    case NODE_JOIN:
+    case NODE_MERGE: return;
+    }
+}
+
+void run_tick(stk_run *run, int64_t now)
+{
+    const int64_t dt = now - run->ticked;
+    if (dt <= 0 || run->ended) return;
+    run->ticked = now;
+    for (size_t i = 0; i < run->num_nodes; i++) tick_node(&run->nodes[i], dt);
+    for (size_t i = 0; i < run->num_edges; i++) edge_tick(&run->edges[i], (double)dt);
+    stage *reader = &run->stages[run->num_stages - 1];
+    if (run->reading > 0)
+        reader->wait_in_ns += dt; /* the reader waits for a result */
+    else if (run->first_result)
+        reader->busy_ns += dt; /* it is busy elsewhere */
+}

@@ -1,0 +1,126 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "graph/engine.h"
+
+static void copy_stage(const stage *s, int32_t running, stk_stage_stats *out)
+{
+    snprintf(out->name, sizeof(out->name), "%s", s->plan ? s->plan->name : s->kind);
+    out->kind = s->kind;
+    out->concurrency = s->concurrency;
+    out->running = running;
+    out->items = s->items;
+    out->failed = s->failed;
+    out->substituted = s->substituted;
+    out->bytes = s->bytes;
+    out->busy_ns = s->busy_ns;
+    out->wait_in_ns = s->wait_in_ns;
+    out->wait_out_ns = s->wait_out_ns;
+}
+
+static void copy_queue(const edge *e, double elapsed, stk_queue_stats *out)
+{
+    memcpy(out->name, e->name, sizeof(out->name));
+    out->capacity = e->window;
+    out->len = e->len;
+    out->puts = e->puts;
+    out->occupancy = elapsed > 0 ? e->filled_ns / elapsed : 0;
+    out->full = elapsed > 0 ? e->full_ns / elapsed : 0;
+    out->empty = elapsed > 0 ? e->empty_ns / elapsed : 0;
+}
+
+static int32_t running_in(const stk_run *run, const stage *s)
+{
+    for (size_t i = 0; i < run->num_nodes; i++) {
+        const node *n = &run->nodes[i];
+        if (s >= n->stages && s < n->stages + n->num_stages) return n->running;
+    }
+    return 0;
+}
+
+static void fill(stk_run *run, stk_stats *out) STK_REQUIRES(run->lock)
+{
+    run_tick(run, stk_clock_ns());
+    out->elapsed_ns = run->ticked - run->started;
+    out->first_result_ns = run->first_result ? run->first_result - run->started : -1;
+    out->results = run->results;
+    out->num_threads = run->num_threads;
+    out->num_io_threads = run->io_made;
+    for (size_t i = 0; i < run->num_stages; i++)
+        copy_stage(&run->stages[i], running_in(run, &run->stages[i]), &out->stages[i]);
+    for (size_t i = 0; i < run->num_edges; i++)
+        copy_queue(&run->edges[i], (double)out->elapsed_ns, &out->queues[i]);
+}
+
+stk_err stk_run_stats(stk_run *run, stk_stats **out)
+{
+    *out = NULL;
+    if (run->generation != stk_fork_generation()) return STK_EFORK;
+    stk_stats *s = stk_alloc_zero(1, sizeof(*s));
+    if (!s) return STK_ENOMEM;
+    s->num_stages = run->num_stages;
+    s->num_queues = run->num_edges;
+    s->stages = stk_alloc_zero(s->num_stages, sizeof(*s->stages));
+    s->queues = stk_alloc_zero(s->num_queues, sizeof(*s->queues));
+    if (!s->stages || !s->queues) {
+        stk_stats_free(&s);
+        return STK_ENOMEM;
+    }
+    stk_mutex_lock(&run->lock);
+    fill(run, s);
+    stk_mutex_unlock(&run->lock);
+    stats_verdict(s);
+    *out = s;
+    return STK_OK;
+}
+
+void stk_stats_free(stk_stats **ps)
+{
+    stk_stats *s = *ps;
+    *ps = NULL;
+    if (!s) return;
+    stk_free(s->stages);
+    stk_free(s->queues);
+    stk_free(s);
+}
+
+static stk_err copy_failures(const stk_run *run, stk_failure *out, size_t *n) STK_REQUIRES(run->lock)
+{
+    for (const failure *f = run->kept; f; f = f->next) {
+        const size_t size = strlen(f->what.key) + 1;
+        char *key = stk_alloc(size);
+        if (!key) return STK_ENOMEM;
+        memcpy(key, f->what.key, size);
+        out[*n] = f->what;
+        out[(*n)++].key = key;
+    }
+    return STK_OK;
+}
+
+stk_err stk_run_failures(stk_run *run, stk_failure **out, size_t *n)
+{
+    *out = NULL;
+    *n = 0;
+    if (run->generation != stk_fork_generation()) return STK_EFORK;
+    stk_failure *copy = stk_alloc_zero(MAX_KEPT_FAILURES, sizeof(*copy));
+    if (!copy) return STK_ENOMEM;
+    size_t made = 0;
+    stk_mutex_lock(&run->lock);
+    stk_err err = copy_failures(run, copy, &made);
+    stk_mutex_unlock(&run->lock);
+    if (err) {
+        stk_failures_free(&copy, made);
+        return err;
+    }
+    *out = copy;
+    *n = made;
+    return STK_OK;
+}
+
+void stk_failures_free(stk_failure **failures, size_t n)
+{
+    for (size_t i = 0; *failures && i < n; i++) stk_free((*failures)[i].key);
+    stk_free(*failures);
+    *failures = NULL;
+}

@@ -1,0 +1,195 @@
+/*
+ * The threads of a run: CPU workers, which come from the executor, and I/O threads of its own.
+ *
+ * Nobody polls.  Whoever changes something decides in run_leave who can now go on, and wakes them,
+ * one at a time: a thread that comes wakes the next one if there is work for it.
+ */
+#include "base/alloc.h"
+#include "graph/engine.h"
+
+#define SLOW_NS 50e3   /* a thread that is at work this long will not look around soon */
+#define WORTH_NS 30e3  /* ready work worth a wake-up beside threads that will look around soon */
+#define SLICE_NS 10000000 /* how long a run keeps a worker that another run waits for */
+
+/* What is ready in one class of work, and whether those at work will be back soon. */
+typedef struct outlook {
+    bool ready, slow;
+    double cost_ns;
+} outlook;
+
+/* Readers may let credit gather: while enough results wait behind them, one wake-up can serve
+ * many reads.  A consumer that misses its next one is always served. */
+static bool urgent(const node *n)
+{
+    if (!n->blocking || n->kind != NODE_MAP) return true;
+    return n->out->len <= n->out->window / 4 || !edge_peek(n->out);
+}
+
+static outlook look(stk_run *run, bool blocking)
+{
+    outlook o = {0};
+    for (size_t i = 0; i < run->num_nodes; i++) {
+        const node *n = &run->nodes[i];
+        if (n->blocking != blocking) continue;
+        const bool known = n->cost_ns >= 0;
+        if (n->running > 0 && (!known || n->cost_ns > SLOW_NS || (double)(run->ticked - n->since) > 2 * SLOW_NS))
+            o.slow = true;
+        const size_t ready = node_ready(n);
+        if (!ready) continue;
+        if (urgent(n)) o.ready = true;
+        o.cost_ns += known ? n->cost_ns * (double)ready : 2 * WORTH_NS;
+    }
+    return o;
+}
+
+static bool wants_worker(stk_run *run)
+{
+    if (run->active + run->coming >= run->num_threads) return false;
+    const outlook o = look(run, false);
+    if (!o.ready) return false;
+    return run->active + run->coming == 0 || o.slow || o.cost_ns > WORTH_NS;
+}
+
+static bool wants_io(stk_run *run)
+{
+    const int32_t busy = run->io_lanes - run->io_waiting;
+    if (run->io_most == 0 || busy + run->io_coming >= run->io_most) return false;
+    const outlook o = look(run, true);
+    if (!o.ready) return false;
+    return busy + run->io_coming == 0 || o.slow || o.cost_ns > 2 * WORTH_NS;
+}
+
+static bool reader_has_news(const stk_run *run)
+{
+    return run->result || edge_peek(run->sink) || edge_done(run->sink) ||
+           atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+}
+
+static void *io_work(void *arg);
+
+/* One more I/O thread, if the system has one: those that run do without. */
+static void start_io(stk_run *run, int32_t index)
+{
+    lane *l = &run->lanes[run->num_threads + index];
+    atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
+    if (stk_thread_start(&l->thread, "stoker-io", io_work, l) == STK_OK) {
+        (void)pthread_detach(l->thread.os); /* the run waits for it by counting */
+        return;
+    }
+    stk_mutex_lock(&run->lock);
+    run->io_lanes--;
+    run->io_most = index; /* no use in asking again */
+    stk_cond_broadcast(&run->idle);
+    stk_mutex_unlock(&run->lock);
+    run_unref(run, 1);
+}
+
+void run_leave(stk_run *run)
+{
+    run_settle(run);
+    const bool cancelled = atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+    const bool retire = cancelled && run->tasks == 0 && !run->retiring;
+    if (retire) run->retiring = true;
+    if (run->reading > 0 && reader_has_news(run)) stk_cond_broadcast(&run->reader);
+
+    bool worker = false;
+    int32_t io = -1;
+    if (!cancelled) {
+        worker = wants_worker(run);
+        run->coming += worker;
+        if (wants_io(run)) {
+            if (run->io_waiting > run->io_coming) {
+                run->io_coming++;
+                stk_cond_signal(&run->io);
+            } else if (run->io_made < run->io_most) {
+                run->io_lanes++;
+                io = run->io_made++;
+            }
+        }
+    }
+    stk_mutex_unlock(&run->lock);
+    if (worker) stk_executor_wake(run->executor, &run->client);
+    if (io >= 0) start_io(run, io);
+    if (retire) run_retire(run);
+}
+
+/* Runs one task, if there is one: the lock is given up and taken again. */
+static bool step(stk_run *run, lane *l, task *t) STK_REQUIRES(run->lock)
+{
+    run_settle(run);
+    if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) return false;
+    if (!run_claim(run, l->blocking, t)) return false;
+    t->began = stk_clock_ns();
+    run_tick(run, t->began);
+    if (t->node->running == 1) t->node->since = t->began;
+    run_leave(run);
+    task_exec(l, t);
+    stk_mutex_lock(&run->lock);
+    run_finish(t, l);
+    return true;
+}
+
+bool run_work(stk_client *client, int32_t worker)
+{
+    stk_run *run = (stk_run *)client;
+    lane *l = &run->lanes[worker];
+    const int64_t begin = stk_clock_ns();
+    bool more = false;
+    task t = {0};
+    stk_mutex_lock(&run->lock);
+    if (run->coming > 0) run->coming--;
+    run->active++;
+    while (!more && step(run, l, &t))
+        more = stk_executor_contended(run->executor) && stk_clock_ns() - begin > SLICE_NS;
+    run->active--;
+    run_leave(run);
+    return more;
+}
+
+static void *io_work(void *arg)
+{
+    lane *l = arg;
+    stk_run *run = l->run;
+    task t = {0};
+    stk_mutex_lock(&run->lock);
+    while (!atomic_load_explicit(&run->cancelled, memory_order_relaxed)) {
+        if (step(run, l, &t)) continue;
+        if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) break;
+        run->io_waiting++;
+        run_leave(run); /* what the last step changed */
+        stk_mutex_lock(&run->lock);
+        while (run->io_coming == 0 && !atomic_load_explicit(&run->cancelled, memory_order_relaxed))
+            (void)stk_cond_wait(&run->io, &run->lock, STK_NEVER);
+        run->io_waiting--;
+        if (run->io_coming > 0) run->io_coming--;
+    }
+    run->io_lanes--;
+    stk_cond_broadcast(&run->idle);
+    run_leave(run);
+    run_unref(run, 1);
+    return NULL;
+}
+
+stk_err run_start_io(stk_run *run, stk_diag *diag)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < run->num_nodes; i++)
+        if (run->nodes[i].blocking && run->nodes[i].kind != NODE_SOURCE)
+            most += run->nodes[i].concurrency;
+    stk_mutex_lock(&run->lock);
+    run->io_most = most < STK_MAX_IO_THREADS ? (int32_t)most : STK_MAX_IO_THREADS;
+    const bool some = most > 0;
+    if (some) {
+        run->io_lanes++;
+        run->io_made++;
+    }
+    stk_mutex_unlock(&run->lock);
+    if (!some) return STK_OK;
+    start_io(run, 0);
+    stk_mutex_lock(&run->lock);
+    const bool started = run->io_lanes > 0;
+    stk_mutex_unlock(&run->lock);
+    if (started) return STK_OK;
+    return stk_diag_set(diag, STK_EAGAIN, "the system refused a thread for reading: raise the limit on "
+                        "processes (ulimit -u)");
+}

@@ -4,9 +4,10 @@
  *     plan (sizes, filter: tables) ──► start (destination) ──► row, row, ... ──► done
  *
  * The result equals Pillow's Image.crop(box).resize(size, filter) within 1 of 255 per value:
- * separable convolution with the filter stretched by the reduction.  Rows come top to bottom; each
- * is used while it is in cache, so no image is ever made.  Kernels for AVX2 and NEON are chosen at
- * run time and give the same bits as the scalar ones.
+ * separable convolution with the filter stretched by the reduction.  (Of Pillow 13, which for
+ * filters that overshoot chooses the order of the passes by the sizes.)  Rows come top to bottom;
+ * each is used while it is in cache, so no image is ever made.  Kernels for AVX2 and NEON are
+ * chosen at run time and give the same bits as the scalar ones.
  *
  * Threads: an object belongs to one thread at a time; it keeps tables and scratch for reuse.
  */
@@ -39,9 +40,9 @@ typedef struct stk_resample_params {
 STK_NODISCARD stk_err stk_resample_new(stk_resample **out);
 void stk_resample_free(stk_resample **r);
 
-/* Sets sizes and tables.  STK_EINVAL: sizes, box or window out of range (sides 1 to 65,535, box
- * inside the source and not empty, window inside the full result).  STK_ENOMEM.  After a failure
- * only plan and free may follow. */
+/* Sets sizes and tables.  STK_EINVAL: sizes, box or window out of range (sides 1 to 65,535, full
+ * sides to 16,777,216, box inside the source and not empty, window inside the full result).
+ * STK_ENOMEM.  After a failure only plan and free may follow. */
 STK_NODISCARD stk_err stk_resample_plan(stk_resample *r, const stk_resample_params *params);
 
 /* Rows [*first, *end) are the only ones that matter; others may be left out at both ends. */

@@ -1,0 +1,78 @@
+/*
+ * stk_kernels: the inner loops of resampling, one table of functions for each instruction set.
+ *
+ * A row of bytes becomes a row of 16-bit intermediates (horizontal), several of these become a
+ * row of bytes (vertical; or accumulate, accumulate, ... finish, where there are many).  All is
+ * integer arithmetic, so every table gives the same bits.
+ *
+ * Intermediates carry `fraction` bits below the pixel's value and are clipped to the pixel's
+ * range, as they would be if they were pixels.
+ *
+ * Threads: any; no state.
+ */
+#ifndef STK_TRANSFORM_KERNELS_H
+#define STK_TRANSFORM_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    STK_KERNEL_GROUP = 4,  /* pixels that a horizontal pass makes at a time */
+    STK_KERNEL_STEP = 4,   /* taps that it takes at a time */
+    STK_KERNEL_LANES = 16, /* intermediates that a vertical pass reads at a time */
+    STK_KERNEL_ROWS = 8,   /* rows of one `accumulate` */
+};
+
+/* Bytes that a horizontal pass reads from a pixel's first tap on. */
+#define STK_KERNEL_READS(channels, steps) \
+    ((channels) == 1 ? 4 * (steps) : 4 * (channels) * ((steps)-1) + 16)
+
+typedef struct stk_horizontal {
+    const int32_t *offset; /* byte offset of each pixel's first tap: groups * 4 */
+    const int16_t *coef;   /* [group][step][pixel][tap] */
+    int32_t groups, steps;
+    int32_t shift;    /* of the sum of products: precision - fraction, at least 1 */
+    int32_t fraction; /* bits */
+} stk_horizontal;
+
+/* Writes groups * 4 pixels, and scratches up to 8 values behind them. */
+typedef void stk_horizontal_fn(const stk_horizontal *h, const uint8_t *src, int16_t *dst);
+
+typedef struct stk_kernels {
+    const char *name;
+
+    stk_horizontal_fn *horizontal1, *horizontal3, *horizontal4; /* by channels */
+
+    /* dst[x] = sum over rows of rows[i][x] * coef[i], rounded, >> shift, clipped.  `n` is even.
+     * Rows are readable up to a multiple of STK_KERNEL_LANES; dst gets `count` bytes exactly. */
+    void (*vertical)(const int16_t *const *rows, const int16_t *coef, int32_t n, int32_t count,
+                     int32_t shift, uint8_t *dst);
+
+    /* acc[x] += sum over STK_KERNEL_ROWS rows; count rounded up to STK_KERNEL_LANES. */
+    void (*accumulate)(const int16_t *const *rows, const int16_t *coef, int32_t count,
+                       int32_t *acc);
+
+    /* dst[x] = acc[x], rounded, >> shift, clipped; `count` of them exactly. */
+    void (*finish)(const int32_t *acc, int32_t count, int32_t shift, uint8_t *dst);
+
+    /* JFIF YCbCr (BT.601, full range) to RGB, interleaved, in place or not. */
+    void (*ycc_to_rgb)(const uint8_t *src, uint8_t *dst, int32_t pixels);
+} stk_kernels;
+
+/* The fastest table that this processor can run. */
+const stk_kernels *stk_kernels_best(void);
+
+/* Every table that this processor can run, slowest (scalar) first; NULL past the last. */
+const stk_kernels *stk_kernels_at(size_t i);
+
+extern const stk_kernels stk_kernels_scalar; /* the reference for the others */
+void stk_color_ycc_to_rgb_scalar(const uint8_t *src, uint8_t *dst, int32_t pixels);
+#if defined(__x86_64__)
+extern const stk_kernels stk_kernels_avx2;
+void stk_color_ycc_to_rgb_avx2(const uint8_t *src, uint8_t *dst, int32_t pixels);
+#elif defined(__aarch64__)
+extern const stk_kernels stk_kernels_neon;
+void stk_color_ycc_to_rgb_neon(const uint8_t *src, uint8_t *dst, int32_t pixels);
+#endif
+
+#endif /* STK_TRANSFORM_KERNELS_H */

@@ -1,0 +1,309 @@
+#include "transform/resample.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "transform/resample_axis.h"
+#include "transform/resample_impl.h"
+
+enum {
+    MAX_SIDE = 65535,
+    MAX_FULL = 1 << 24,
+    MAX_BITS = 22, /* of a weight's precision and a value's fraction: sums stay below 2^31 */
+    MAX_FRACTION = 7,
+    MAX_ROW_PRECISION = MAX_BITS - 3,
+    KEEP_BYTES = 1 << 20, /* of scratch, however small the next image is */
+};
+
+stk_err stk_resample_new(stk_resample **out)
+{
+    stk_resample *r = *out = stk_alloc_zero(1, sizeof(*r));
+    if (!r) return STK_ENOMEM;
+    r->kernels = stk_kernels_best();
+    return STK_OK;
+}
+
+void stk_resample_free(stk_resample **pr)
+{
+    stk_resample *r = *pr;
+    *pr = NULL;
+    if (!r) return;
+    stk_free(r->tables.mem);
+    stk_free(r->scratch.mem);
+    stk_free(r);
+}
+
+/* Makes the block at least `size` bytes; what it held is lost. */
+static stk_err block_reserve(stk_block *b, size_t size)
+{
+    const bool wasteful = b->size > KEEP_BYTES && b->size / 4 > size;
+    if (b->size >= size && !wasteful) return STK_OK;
+    stk_free(b->mem);
+    b->size = 0;
+    b->mem = stk_alloc_aligned(64, (size + 63) / 64 * 64);
+    if (!b->mem) return STK_ENOMEM;
+    b->size = size;
+    return STK_OK;
+}
+
+/* Where the next array of a block begins; the block is only measured while `mem` is NULL. */
+static void *carve(uint8_t *mem, size_t *used, size_t size)
+{
+    void *p = mem ? mem + *used : NULL;
+    *used += (size + 63) / 64 * 64;
+    return p;
+}
+
+static bool side_ok(int32_t src, double begin, double end, int32_t dst, int32_t full, int32_t from)
+{
+    return src >= 1 && src <= MAX_SIDE && dst >= 1 && dst <= MAX_SIDE && full <= MAX_FULL &&
+           from >= 0 && from <= full - dst && begin >= 0 && begin < end && end <= src;
+}
+
+static bool params_ok(const stk_resample_params *p)
+{
+    return side_ok(p->src_width, p->x0, p->x1, p->dst_width, p->full_width, p->dst_x) &&
+           side_ok(p->src_height, p->y0, p->y1, p->dst_height, p->full_height, p->dst_y) &&
+           (p->channels == 1 || p->channels == 3 || p->channels == 4) &&
+           p->filter >= STK_FILTER_BILINEAR && p->filter <= STK_FILTER_NEAREST &&
+           (!p->ycc_to_rgb || p->channels == 3);
+}
+
+static size_t axis_carve(stk_axis *a, const stk_axis_params *p, uint8_t *mem, size_t used)
+{
+    const size_t count = (size_t)p->count;
+    a->first = carve(mem, &used, count * sizeof(*a->first));
+    a->size = carve(mem, &used, count * sizeof(*a->size));
+    a->coef = carve(mem, &used, count * (size_t)stk_axis_max_taps(p) * sizeof(*a->coef));
+    return used;
+}
+
+/* Pillow (13) takes the vertical pass first where it removes more than twice as many rows as the
+ * horizontal one removes columns.  Each pass clips to 0..255, so the order shows where a filter
+ * overshoots; with the other filters it does not matter. */
+static bool takes_vertical_first(const stk_resample_params *p)
+{
+    if (p->filter != STK_FILTER_BICUBIC && p->filter != STK_FILTER_LANCZOS) return false;
+    const int32_t w = p->outside ? p->src_width : (int32_t)(ceil(p->x1) - floor(p->x0));
+    const int32_t h = p->outside ? p->src_height : (int32_t)(ceil(p->y1) - floor(p->y0));
+    return p->full_height < h && h - p->full_height > 2 * (w - p->full_width);
+}
+
+/* Windows and weights of both sides. */
+static stk_err plan_axes(stk_resample *r)
+{
+    const stk_resample_params *p = &r->params;
+    const stk_axis_params x = {.src = p->src_width,
+                               .begin = p->x0,
+                               .end = p->x1,
+                               .full = p->full_width,
+                               .from = p->dst_x,
+                               .count = p->dst_width,
+                               .filter = p->filter,
+                               .outside = p->outside,
+                               .max_precision = MAX_BITS};
+    const stk_axis_params y = {.src = p->src_height,
+                               .begin = p->y0,
+                               .end = p->y1,
+                               .full = p->full_height,
+                               .from = p->dst_y,
+                               .count = p->dst_height,
+                               .filter = p->filter,
+                               .outside = p->outside,
+                               .max_precision =
+                                   r->vertical_first ? MAX_BITS - 1 : MAX_ROW_PRECISION,
+                               .wide = r->vertical_first};
+    const int32_t tx = stk_axis_max_taps(&x), ty = stk_axis_max_taps(&y);
+    const size_t weights = (size_t)(tx > ty ? tx : ty) * sizeof(double);
+
+    size_t size = axis_carve(&r->y, &y, NULL, axis_carve(&r->x, &x, NULL, 0));
+    (void)carve(NULL, &size, weights);
+    const stk_err err = block_reserve(&r->tables, size);
+    if (err) return err;
+    size = axis_carve(&r->y, &y, r->tables.mem, axis_carve(&r->x, &x, r->tables.mem, 0));
+    double *scratch = carve(r->tables.mem, &size, weights);
+    stk_axis_build(&x, scratch, &r->x);
+    stk_axis_build(&y, scratch, &r->y);
+    return STK_OK;
+}
+
+/* Destination rows that a piece of so many source rows can add to. */
+static int32_t count_open(const stk_axis *a, int32_t piece)
+{
+    int32_t most = 1;
+    for (int32_t i = 0, j = 0; i < a->count; i++) {
+        while (j < a->count && a->first[j] < a->first[i] + a->size[i] + piece) j++;
+        if (j - i > most) most = j - i;
+    }
+    return most;
+}
+
+/* What the horizontal pass needs to know about pixel `x` of a destination row. */
+static void set_pixel(stk_resample *r, int32_t x, int32_t *offset, int16_t *coef)
+{
+    const int32_t w = r->params.dst_width, steps = r->steps;
+    const int32_t from = r->params.mirror ? w - 1 - x : x;
+    int16_t *to = coef + (ptrdiff_t)(x / 4) * 16 * steps + x % 4 * 4;
+    if (x >= w) { /* fills up the last group */
+        offset[x] = offset[w - 1];
+        for (int32_t s = 0; s < steps; s++) memset(to + 16 * s, 0, 4 * sizeof(*to));
+        return;
+    }
+    const int32_t *c = r->x.coef + (ptrdiff_t)from * r->x.taps;
+    const int32_t n = r->x.size[from];
+    offset[x] = r->x.first[from] * r->params.channels;
+    for (int32_t k = 0; k < steps * 4; k++) to[k / 4 * 16 + k % 4] = (int16_t)(k < n ? c[k] : 0);
+}
+
+/* Groups whose pixels can be read without looking past the end of the row come from the row, the
+ * others from a padded copy of its end.  Either kind is one run: offsets rise, or fall if mirrored.
+ */
+static void split_runs(stk_resample *r, int32_t *offset, const int16_t *coef, int32_t groups)
+{
+    const int32_t row_bytes = r->params.src_width * r->params.channels;
+    const int32_t safe = row_bytes - STK_KERNEL_READS(r->params.channels, r->steps);
+    const bool mirror = r->params.mirror;
+    int32_t in_row = 0; /* groups */
+    for (int32_t i = 0; i < groups; i++, in_row++) {
+        const int32_t g = mirror ? groups - 1 - i : i;
+        if (offset[mirror ? 4 * g : 4 * g + 3] > safe) break;
+    }
+    const int32_t cut = mirror ? groups - in_row : in_row;
+    r->tail_at = row_bytes;
+    const int32_t begin = mirror ? 0 : cut, end = mirror ? cut : groups;
+    if (begin < end) r->tail_at = offset[mirror ? 4 * end - 1 : 4 * begin];
+    for (int32_t i = 4 * begin; i < 4 * end; i++) offset[i] -= r->tail_at;
+
+    for (int32_t i = 0; i < 2; i++) {
+        const int32_t first = i == 0 ? 0 : cut;
+        r->runs[i] = (stk_horizontal){
+            .offset = offset + 4 * first,
+            .coef = coef + (ptrdiff_t)16 * r->steps * first,
+            .groups = i == 0 ? cut : groups - cut,
+            .steps = r->steps,
+            .shift = r->x.precision - r->fraction,
+            .fraction = r->fraction,
+        };
+        r->run_in_tail[i] = (i == 0) == mirror;
+    }
+}
+
+/* Values to make room for so that kernels may write a group, and read a register, too far. */
+static size_t row_room(size_t values)
+{
+    const size_t overshoot = STK_KERNEL_GROUP * 4 + 8;
+    return (values + overshoot + STK_KERNEL_LANES - 1) / STK_KERNEL_LANES * STK_KERNEL_LANES;
+}
+
+/* How the passes work, before any memory is needed. */
+static void choose_passes(stk_resample *r)
+{
+    const int32_t channels = r->params.channels;
+    r->steps = (r->x.longest + STK_KERNEL_STEP - 1) / STK_KERNEL_STEP;
+    r->copies_in_ring = r->vertical_first ? 2 : 1;
+    r->fraction = MAX_BITS - r->y.precision;
+    if (r->fraction > MAX_FRACTION) r->fraction = MAX_FRACTION;
+    if (r->vertical_first) r->fraction = 0;
+
+    const int32_t columns = r->end_column - r->first_column;
+    r->values = (r->vertical_first ? columns : r->params.dst_width) * channels;
+    r->row_values = row_room((size_t)r->values);
+    r->piecewise = r->y.longest > STK_RESAMPLE_RING / r->copies_in_ring;
+    r->ring_rows = r->piecewise ? STK_KERNEL_ROWS / r->copies_in_ring : r->y.longest;
+    r->open_rows = r->piecewise ? count_open(&r->y, r->ring_rows) : 0;
+}
+
+/* Tables and rows of the two passes. */
+static stk_err plan_passes(stk_resample *r)
+{
+    choose_passes(r);
+    const int32_t channels = r->params.channels;
+    const int32_t groups = (r->params.dst_width + STK_KERNEL_GROUP - 1) / STK_KERNEL_GROUP;
+    const size_t pixels = (size_t)groups * STK_KERNEL_GROUP;
+    const size_t ring = (size_t)(r->ring_rows * r->copies_in_ring) * r->row_values;
+    const size_t row_bytes = (size_t)r->params.src_width * (size_t)channels;
+    const size_t middle = r->vertical_first ? row_bytes : 0;
+    const size_t line = r->vertical_first ? row_room(pixels * (size_t)channels) : 0;
+    const size_t tail = row_bytes + (size_t)STK_KERNEL_READS(channels, r->steps);
+    for (uint8_t *mem = NULL;;) {
+        size_t size = 0;
+        int32_t *offset = carve(mem, &size, pixels * sizeof(*offset));
+        int16_t *coef = carve(mem, &size, pixels * (size_t)r->steps * 4 * sizeof(*coef));
+        r->ring = carve(mem, &size, ring * sizeof(*r->ring));
+        r->sums = carve(mem, &size, (size_t)r->open_rows * r->row_values * sizeof(*r->sums));
+        r->middle = carve(mem, &size, middle);
+        r->line = carve(mem, &size, line * sizeof(*r->line));
+        r->tail = carve(mem, &size, tail);
+        if (mem) {
+            memset(r->ring, 0, ring * sizeof(*r->ring)); /* kernels read whole registers */
+            memset(r->middle, 0, middle);
+            memset(r->line, 0, line * sizeof(*r->line));
+            memset(r->tail, 0, tail);
+            for (int32_t x = 0; x < groups * STK_KERNEL_GROUP; x++) set_pixel(r, x, offset, coef);
+            split_runs(r, offset, coef, groups);
+            return STK_OK;
+        }
+        const stk_err err = block_reserve(&r->scratch, size);
+        if (err) return err;
+        mem = r->scratch.mem;
+    }
+}
+
+stk_err stk_resample_plan(stk_resample *r, const stk_resample_params *params)
+{
+    r->planned = false;
+    r->params = *params;
+    stk_resample_params *p = &r->params;
+    if (!p->full_width && !p->full_height) {
+        p->full_width = p->dst_width;
+        p->full_height = p->dst_height;
+    }
+    if (!params_ok(p)) return STK_EINVAL;
+
+    r->vertical_first = takes_vertical_first(p);
+    stk_err err = plan_axes(r);
+    if (err) return err;
+    stk_axis_range(&r->y, &r->first_row, &r->end_row);
+    stk_axis_range(&r->x, &r->first_column, &r->end_column);
+    r->copies = r->x.copies && r->y.copies;
+    if (!r->copies) err = plan_passes(r);
+    r->planned = !err;
+    return err;
+}
+
+void stk_resample_use_kernels(stk_resample *r, const stk_kernels *kernels)
+{
+    r->kernels = kernels;
+}
+
+void stk_resample_rows(const stk_resample *r, int32_t *first, int32_t *end)
+{
+    assert(r->planned);
+    *first = r->first_row;
+    *end = r->end_row;
+}
+
+void stk_resample_columns(const stk_resample *r, int32_t *first, int32_t *end)
+{
+    assert(r->planned);
+    *first = r->first_column;
+    *end = r->end_column;
+}
+
+void stk_resample_start(stk_resample *r, uint8_t *dst, ptrdiff_t stride, int32_t first_row)
+{
+    assert(r->planned && first_row >= 0 && first_row <= r->first_row);
+    r->dst = dst;
+    r->stride = stride;
+    r->row = first_row;
+    r->next = 0;
+    if (!r->copies && r->piecewise)
+        memset(r->sums, 0, (size_t)r->open_rows * r->row_values * sizeof(*r->sums));
+}
+
+bool stk_resample_done(const stk_resample *r)
+{
+    return r->planned && r->next == r->params.dst_height;
+}

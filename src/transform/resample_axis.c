@@ -1,0 +1,208 @@
+/* The windows and weights are those that Pillow documents for its resampling filters: support and
+ * filter stretched by the reduction, weights normalised, pixel centres at halves. */
+#include "transform/resample_axis.h"
+
+#include <math.h>
+
+#define PI 3.14159265358979323846
+
+static double box(double x)
+{
+    return x > -0.5 && x <= 0.5 ? 1.0 : 0.0;
+}
+
+static double bilinear(double x)
+{
+    x = fabs(x);
+    return x < 1.0 ? 1.0 - x : 0.0;
+}
+
+static double bicubic(double x)
+{
+    const double a = -0.5; /* Keys' choice: third-order exact */
+    x = fabs(x);
+    if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0;
+    return x < 2.0 ? (((x - 5.0) * x + 8.0) * x - 4.0) * a : 0.0;
+}
+
+static double sinc(double x)
+{
+    return x == 0.0 ? 1.0 : sin(x * PI) / (x * PI);
+}
+
+static double lanczos(double x)
+{
+    return x >= -3.0 && x < 3.0 ? sinc(x) * sinc(x / 3.0) : 0.0;
+}
+
+/* `peak` times the reduction is the largest weight there can be, edges included (but never more
+ * than 1): found by trying all reductions and offsets. */
+static const struct kind {
+    double (*at)(double x);
+    double support;
+    double peak;
+} kinds[] = {
+    [STK_FILTER_BILINEAR] = {bilinear, 1.0, 1.31}, [STK_FILTER_BICUBIC] = {bicubic, 2.0, 1.31},
+    [STK_FILTER_LANCZOS] = {lanczos, 3.0, 1.31},   [STK_FILTER_BOX] = {box, 0.5, 2.0},
+    [STK_FILTER_NEAREST] = {NULL, 0.0, 1.0},
+};
+
+/* Everything about an axis that is the same for all of its destinations. */
+typedef struct geometry {
+    const struct kind *kind;
+    int32_t base;   /* source pixel from which positions count */
+    int32_t limit;  /* pixels from there that may be used */
+    double begin;   /* of the box, from base */
+    double scale;   /* source pixels a destination */
+    double stretch; /* of the filter */
+    double support; /* reach of the stretched filter */
+} geometry;
+
+static geometry geometry_of(const stk_axis_params *p)
+{
+    geometry g = {.kind = &kinds[p->filter], .limit = p->src};
+    if (!p->outside) {
+        /* Positions count from the box, as if it had been cut out: adding its corner would round
+         * differently, and a box filter's edge could fall on the other side of a pixel. */
+        g.base = (int32_t)floor(p->begin);
+        g.limit = (int32_t)ceil(p->end) - g.base;
+    }
+    g.begin = p->begin - g.base;
+    g.scale = (p->end - p->begin) / p->full;
+    g.stretch = g.scale > 1.0 ? g.scale : 1.0;
+    g.support = g.kind->support * g.stretch;
+    return g;
+}
+
+int32_t stk_axis_max_taps(const stk_axis_params *p)
+{
+    if (p->filter == STK_FILTER_NEAREST) return 1;
+    const geometry g = geometry_of(p);
+    const int32_t reach = (int32_t)ceil(g.support) * 2 + 1;
+    return reach < g.limit ? reach : g.limit;
+}
+
+/* The source pixel whose area holds each destination's centre.  Positions are summed up step by
+ * step, because Pillow does: its rounding decides which pixel a centre on an edge belongs to. */
+static void build_nearest(const stk_axis_params *p, stk_axis *a)
+{
+    const geometry g = geometry_of(p);
+    double at = g.begin + g.scale * 0.5;
+    for (int32_t i = 0; i < p->from; i++) at += g.scale;
+    for (int32_t i = 0; i < a->count; i++, at += g.scale) {
+        const int32_t pixel = (int32_t)at;
+        a->first[i] = g.base + (pixel < g.limit ? pixel : g.limit - 1);
+        a->size[i] = 1;
+        a->coef[i] = 1;
+    }
+    a->copies = true;
+    a->precision = 0;
+    a->longest = 1;
+}
+
+/* Writes the weights of destination `i` of the full result, not yet normalised, and their sum. */
+static int32_t weigh(const geometry *g, int32_t i, double *weights, int32_t *first, double *sum)
+{
+    const double centre = g->begin + (i + 0.5) * g->scale;
+    const double low = centre - g->support + 0.5, high = centre + g->support + 0.5;
+    const int32_t lo = low > 0 ? (int32_t)low : 0;
+    const int32_t hi = high < g->limit ? (int32_t)high : g->limit;
+    const double step = 1.0 / g->stretch;
+    *sum = 0.0;
+    for (int32_t k = lo; k < hi; k++) {
+        const double w = g->kind->at((k - centre + 0.5) * step);
+        weights[k - lo] = w;
+        *sum += w;
+    }
+    *first = lo;
+    if (*sum != 0.0) return hi - lo;
+
+    /* Rounding put every pixel just outside: the nearest one it is. */
+    const int32_t nearest = (int32_t)centre;
+    *first = nearest < g->limit ? nearest : g->limit - 1;
+    *sum = weights[0] = 1.0;
+    return 1;
+}
+
+/* Rounds weights so that their sum is exact: each takes what rounding the running sum leaves it.
+ * Zero weights at either end are dropped. */
+static void quantise(const double *weights, double sum, int32_t n, int32_t most, stk_axis *a,
+                     int32_t i)
+{
+    int32_t *coef = a->coef + (ptrdiff_t)i * a->taps;
+    const double unit = (double)(1 << a->precision) / sum;
+    double running = 0.0;
+    int32_t done = 0, kept = 0;
+    for (int32_t k = 0; k < n; k++) {
+        running += weights[k];
+        const double scaled = running * unit;
+        const int32_t total = (int32_t)(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
+        const int32_t c = total - done;
+        done = total;
+        if (c == 0 && kept == 0) {
+            a->first[i]++;
+            continue;
+        }
+        coef[kept++] = c < most ? c : most;
+    }
+    while (kept > 1 && coef[kept - 1] == 0) kept--;
+    a->size[i] = kept;
+}
+
+/* Widens windows with zero weights until none steps back. */
+static void make_monotone(stk_axis *a)
+{
+    for (int32_t i = a->count - 2; i >= 0; i--) {
+        const int32_t extra = a->first[i] - a->first[i + 1];
+        if (extra <= 0) continue;
+        int32_t *coef = a->coef + (ptrdiff_t)i * a->taps;
+        for (int32_t k = a->size[i] - 1; k >= 0; k--) coef[k + extra] = coef[k];
+        for (int32_t k = 0; k < extra; k++) coef[k] = 0;
+        a->first[i] -= extra;
+        a->size[i] += extra;
+    }
+    for (int32_t i = 1; i < a->count; i++) {
+        const int32_t end = a->first[i - 1] + a->size[i - 1];
+        int32_t *coef = a->coef + (ptrdiff_t)i * a->taps;
+        while (a->first[i] + a->size[i] < end) coef[a->size[i]++] = 0;
+    }
+}
+
+static int32_t precision_of(const stk_axis_params *p, const geometry *g)
+{
+    if (p->wide) return p->max_precision;
+    double peak = g->kind->peak / g->stretch;
+    if (peak > 1.0) peak = 1.0;
+    const int32_t bits = (int32_t)floor(log2(32700.0 / peak));
+    return bits < p->max_precision ? bits : p->max_precision;
+}
+
+void stk_axis_build(const stk_axis_params *p, double *weights, stk_axis *a)
+{
+    a->count = p->count;
+    a->taps = stk_axis_max_taps(p);
+    if (p->filter == STK_FILTER_NEAREST) {
+        build_nearest(p, a);
+        return;
+    }
+    const geometry g = geometry_of(p);
+    a->precision = precision_of(p, &g);
+    a->copies = true;
+    for (int32_t i = 0; i < a->count; i++) {
+        double sum;
+        const int32_t n = weigh(&g, p->from + i, weights, &a->first[i], &sum);
+        a->first[i] += g.base;
+        quantise(weights, sum, n, p->wide ? INT32_MAX : INT16_MAX, a, i);
+        a->copies &= a->size[i] == 1;
+    }
+    if (!a->copies) make_monotone(a);
+    a->longest = 1;
+    for (int32_t i = 0; i < a->count; i++)
+        if (a->size[i] > a->longest) a->longest = a->size[i];
+}
+
+void stk_axis_range(const stk_axis *a, int32_t *first, int32_t *end)
+{
+    *first = a->first[0];
+    *end = a->first[a->count - 1] + a->size[a->count - 1];
+}

@@ -18,7 +18,7 @@
 
 enum {
     BURST = 256, /* items of one read */
-    SINK = 1024,
+    SINK = 512,
     STAGES = 3,
 };
 

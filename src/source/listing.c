@@ -1,0 +1,457 @@
+#include "source/listing.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/alloc.h"
+#include "base/failpoint.h"
+#include "base/thread.h"
+#include "source/runs.h"
+
+struct stk_listing {
+    char *path; /* these never change */
+    stk_glob *glob;
+    bool labels, flat, no_follow;
+
+    atomic_bool started;  /* set under the lock; `generation` is fixed by then */
+    unsigned generation;  /* of forks */
+    atomic_bool stop;     /* set under the lock */
+    atomic_bool complete; /* the same; all is released and nothing changes any more */
+    atomic_size_t memory;
+    stk_runs runs; /* written under the lock, read without */
+
+    stk_mutex lock; /* guards everything below, and the listing's own fields of folders */
+    stk_cond work;  /* folders to scan, or none any more */
+    stk_cond news;  /* the root is released, or all, or it failed; a watcher was woken */
+    stk_folder root;
+    stk_folder *stack;   /* folders with kids that nobody has taken; the next to take on top */
+    stk_folder *pending; /* the next to release; NULL: none */
+    bool root_taken, root_released, releasing;
+    int64_t available;
+    int num_threads, idle, busy;
+    stk_thread threads[STK_MAX_LIST_THREADS];
+    stk_watcher *watchers; /* the armed ones */
+    stk_err err;
+    stk_diag diag;
+};
+
+stk_err stk_listing_new(const stk_listing_opts *opts, stk_listing **out, stk_diag *diag)
+{
+    stk_listing *l = *out = stk_alloc_zero(1, sizeof(*l));
+    if (!l) return stk_diag_set(diag, STK_ENOMEM, "no memory for a listing");
+    l->labels = opts->labels;
+    l->flat = opts->flat;
+    l->no_follow = opts->no_follow;
+    size_t len = strlen(opts->path);
+    while (len > 1 && opts->path[len - 1] == '/') len--;
+    l->path = stk_alloc_zero(len + 1, 1);
+    if (l->path) memcpy(l->path, opts->path, len);
+    l->root = (stk_folder){.name = l->path, .label = -1};
+
+    stk_err err = l->path ? STK_OK : STK_ENOMEM;
+    if (!err) err = stk_mutex_init(&l->lock);
+    if (!err) err = stk_cond_init(&l->work);
+    if (!err) err = stk_cond_init(&l->news);
+    if (err) stk_diag_set(diag, err, "no memory for a listing");
+    if (!err) err = stk_glob_new(opts->pattern, &l->glob, diag);
+    if (err) stk_listing_free(out);
+    return err;
+}
+
+/* In a child of fork, whose parent listed: the threads did not come along. */
+static bool is_forked(const stk_listing *l)
+{
+    return atomic_load_explicit(&l->started, memory_order_acquire) &&
+           l->generation != stk_fork_generation();
+}
+
+static bool is_complete(const stk_listing *l)
+{
+    return atomic_load_explicit(&l->complete, memory_order_acquire);
+}
+
+void stk_listing_free(stk_listing **pl)
+{
+    stk_listing *l = *pl;
+    *pl = NULL;
+    if (!l) return;
+    const bool forked = is_forked(l);
+    if (forked && !is_complete(l))
+        return; /* its threads, and what they were doing, are the parent's */
+
+    if (!forked && l->num_threads) {
+        stk_mutex_lock(&l->lock);
+        atomic_store_explicit(&l->stop, true, memory_order_relaxed);
+        stk_cond_broadcast(&l->work);
+        stk_mutex_unlock(&l->lock);
+        /* From the first to the last: a thread starts others only before it ends. */
+        for (int i = 0; i < STK_MAX_LIST_THREADS; i++) stk_thread_join(&l->threads[i]);
+    }
+    if (!forked) { /* the parent's threads may hold them */
+        stk_cond_fini(&l->news);
+        stk_cond_fini(&l->work);
+        stk_mutex_fini(&l->lock);
+    }
+    stk_folder_fini(&l->root);
+    stk_runs_fini(&l->runs);
+    stk_glob_free(&l->glob);
+    stk_free(l->path);
+    stk_free(l);
+}
+
+/* The first failure stays.  `diag` may be NULL: no memory for the words. */
+static void fail_locked(stk_listing *l, stk_err err, const stk_diag *diag) STK_REQUIRES(l->lock)
+{
+    if (l->err) return;
+    l->err = err;
+    if (diag)
+        l->diag = *diag;
+    else
+        stk_diag_set(&l->diag, err, "%s: no memory to list the folder", l->path);
+    l->diag.err = err;
+    atomic_store_explicit(&l->stop, true, memory_order_relaxed);
+    stk_cond_broadcast(&l->work);
+    stk_cond_broadcast(&l->news);
+}
+
+static bool is_news_locked(const stk_listing *l, const stk_watcher *w) STK_REQUIRES(l->lock)
+{
+    return l->err || is_complete(l) || w->wanted <= l->available;
+}
+
+/* Lets the lock go for each call. */
+static void wake_locked(stk_listing *l) STK_REQUIRES(l->lock)
+{
+    stk_watcher **at = &l->watchers;
+    while (*at) {
+        stk_watcher *w = *at;
+        if (!is_news_locked(l, w)) {
+            at = &w->next;
+            continue;
+        }
+        *at = w->next;
+        w->armed = false;
+        w->waking++;
+        stk_mutex_unlock(&l->lock);
+        w->wake(w->ctx);
+        stk_mutex_lock(&l->lock);
+        w->waking--;
+        stk_cond_broadcast(&l->news);
+        at = &l->watchers; /* others may have come and gone */
+    }
+}
+
+static void publish_locked(stk_listing *l, stk_folder *f) STK_REQUIRES(l->lock)
+{
+    stk_diag diag;
+    if (f->err) {
+        fail_locked(l, f->err, f->why);
+        return;
+    }
+    if (l->labels && !f->parent && f->files.num) {
+        fail_locked(
+            l,
+            stk_diag_set(
+                &diag, STK_EINVAL,
+                "%s/%s: labels come from the first folder below %s, and this file is in none: "
+                "move it into one, or take no labels",
+                l->path, stk_names_get(&f->files, 0), l->path),
+            &diag);
+        return;
+    }
+    f->first = l->available;
+    if (f->files.num && stk_runs_add(&l->runs, f)) {
+        fail_locked(l, STK_ENOMEM, NULL);
+        return;
+    }
+    l->available += f->files.num;
+    atomic_fetch_add_explicit(&l->memory, stk_folder_memory(f), memory_order_relaxed);
+    if (!f->parent) {
+        l->root_released = true;
+        stk_cond_broadcast(&l->news);
+    }
+}
+
+static void complete_locked(stk_listing *l) STK_REQUIRES(l->lock)
+{
+    if (l->available) {
+        atomic_store_explicit(&l->complete, true, memory_order_release);
+        stk_cond_broadcast(&l->news);
+        return;
+    }
+    stk_diag diag;
+    stk_diag_set(
+        &diag, STK_EINVAL,
+        "no files matching \"%s\" %s %s: check the path, or pass a pattern that matches your names",
+        stk_glob_text(l->glob), l->flat ? "directly in" : "under", l->path);
+    fail_locked(l, STK_EINVAL, &diag);
+}
+
+/* Releases what is there, in order.  Lets the lock go; one thread at a time does it, and it
+ * sees what others have scanned meanwhile. */
+static void release_locked(stk_listing *l) STK_REQUIRES(l->lock)
+{
+    if (l->releasing) return;
+    l->releasing = true;
+    while (!l->err && l->pending && l->pending->scanned) {
+        stk_folder *f = l->pending;
+        stk_mutex_unlock(&l->lock);
+        stk_diag diag;
+        stk_err err = STK_OK;
+        if (stk_failpoint("dir.list")) {
+            char path[STK_MAX_PATH];
+            err = stk_folder_path(f, NULL, path, sizeof(path));
+            if (!err) err = stk_diag_errno(&diag, errno, "%s: cannot list the folder", path);
+            if (err == STK_ENOTFOUND) err = STK_EIO;
+        }
+        stk_mutex_lock(&l->lock);
+        if (err) fail_locked(l, err, &diag);
+        if (!l->err) publish_locked(l, f);
+        l->pending = stk_folder_next(f);
+        if (!l->err && !l->pending) complete_locked(l);
+        wake_locked(l);
+    }
+    l->releasing = false;
+}
+
+static stk_folder *take_locked(stk_listing *l) STK_REQUIRES(l->lock)
+{
+    if (!l->root_taken) {
+        l->root_taken = true;
+        return &l->root;
+    }
+    stk_folder *top = l->stack;
+    if (!top) return NULL;
+    stk_folder *f = &top->kids[top->num_taken++];
+    if (top->num_taken == top->num_kids) l->stack = top->below;
+    return f;
+}
+
+static void *list_folders(void *arg);
+
+static stk_err start_thread_locked(stk_listing *l) STK_REQUIRES(l->lock)
+{
+    stk_thread *t = &l->threads[l->num_threads];
+    stk_err err = stk_thread_start(t, "stk-list", list_folders, l);
+    if (!err) l->num_threads++;
+    return err;
+}
+
+/* As many threads as find something to do. */
+static void call_help_locked(stk_listing *l) STK_REQUIRES(l->lock)
+{
+    if (!l->stack || atomic_load_explicit(&l->stop, memory_order_relaxed)) return;
+    if (l->idle) {
+        stk_cond_signal(&l->work);
+        return;
+    }
+    if (l->num_threads == STK_MAX_LIST_THREADS || !start_thread_locked(l)) return;
+    stk_diag diag;
+    stk_diag_set(&diag, STK_ELIMIT, "%s: the system refused a thread to list folders", l->path);
+    fail_locked(l, STK_ELIMIT, &diag);
+}
+
+/* Called without the lock; the result is seen under it. */
+static void scan(stk_listing *l, stk_folder *f, void *buffer)
+{
+    const stk_scan how = {
+        .glob = l->glob,
+        .flat = l->flat,
+        .no_follow = l->no_follow,
+        .stop = &l->stop,
+        .buffer = buffer,
+    };
+    stk_diag diag;
+    f->err = stk_folder_scan(f, &how, &diag);
+    if (!f->err) return;
+    f->why = stk_alloc(sizeof(*f->why));
+    if (f->why)
+        *f->why = diag;
+    else
+        f->err = STK_ENOMEM;
+}
+
+static void scan_all_locked(stk_listing *l, void *buffer) STK_REQUIRES(l->lock)
+{
+    for (;;) {
+        stk_folder *f = NULL;
+        while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
+            f = take_locked(l);
+            if (f || !l->busy) break;
+            l->idle++;
+            (void)stk_cond_wait(&l->work, &l->lock, STK_NEVER);
+            l->idle--;
+        }
+        if (!f) return;
+        l->busy++;
+        call_help_locked(l);
+        stk_mutex_unlock(&l->lock);
+        scan(l, f, buffer);
+        stk_mutex_lock(&l->lock);
+        l->busy--;
+        f->scanned = true;
+        if (f->num_kids) {
+            f->below = l->stack;
+            l->stack = f;
+            call_help_locked(l); /* releasing may take a while */
+        }
+        release_locked(l);
+    }
+}
+
+static void *list_folders(void *arg)
+{
+    stk_listing *l = arg;
+    void *buffer = stk_alloc(STK_SCAN_BUFFER);
+    stk_mutex_lock(&l->lock);
+    if (buffer)
+        scan_all_locked(l, buffer);
+    else
+        fail_locked(l, STK_ENOMEM, NULL);
+    wake_locked(l); /* of a failure outside of a release */
+    stk_cond_broadcast(&l->work);
+    stk_mutex_unlock(&l->lock);
+    stk_free(buffer);
+    return NULL;
+}
+
+static stk_err check_path(const stk_listing *l, stk_diag *diag)
+{
+    struct stat st;
+    if (stat(l->path, &st))
+        return stk_diag_errno(diag, errno, "%s: cannot list the folder", l->path);
+    if (!S_ISDIR(st.st_mode))
+        return stk_diag_errno(diag, ENOTDIR, "%s: cannot list it; give the folder of the samples",
+                              l->path);
+    return STK_OK;
+}
+
+static stk_err refuse_child(const stk_listing *l, stk_diag *diag)
+{
+    return stk_diag_set(diag, STK_EFORK,
+                        "%s: the folder was being listed when this process was forked: "
+                        "make a new source in the child",
+                        l->path);
+}
+
+stk_err stk_listing_start(stk_listing *l, stk_diag *diag)
+{
+    if (is_complete(l)) return STK_OK;
+    if (is_forked(l)) return refuse_child(l, diag);
+    if (atomic_load_explicit(&l->started, memory_order_acquire)) return STK_OK;
+    stk_err err = check_path(l, diag);
+    if (err) return err;
+
+    stk_mutex_lock(&l->lock);
+    if (!atomic_load_explicit(&l->started, memory_order_relaxed)) {
+        l->pending = &l->root;
+        l->generation = stk_fork_generation();
+        if (start_thread_locked(l))
+            err = stk_diag_set(diag, STK_ELIMIT, "%s: the system refused a thread to list folders",
+                               l->path);
+        else
+            atomic_store_explicit(&l->started, true, memory_order_release);
+    }
+    stk_mutex_unlock(&l->lock);
+    return err;
+}
+
+static stk_err report_locked(const stk_listing *l, stk_diag *diag) STK_REQUIRES(l->lock)
+{
+    if (diag) *diag = l->diag;
+    return l->err;
+}
+
+static void arm_locked(stk_listing *l, stk_watcher *w, int64_t wanted) STK_REQUIRES(l->lock)
+{
+    w->wanted = wanted;
+    if (w->armed) return;
+    w->armed = true;
+    w->next = l->watchers;
+    l->watchers = w;
+}
+
+stk_err stk_listing_look(stk_listing *l, int64_t wanted, stk_watcher *w, stk_look *out,
+                         stk_diag *diag)
+{
+    const bool complete = is_complete(l); /* a child of fork must not touch the lock */
+    *out = (stk_look){0};
+    if (!complete && is_forked(l)) return refuse_child(l, diag);
+    if (complete) {
+        *out = (stk_look){.available = l->available, .complete = true};
+        return STK_OK;
+    }
+    stk_err err = STK_OK;
+    stk_mutex_lock(&l->lock);
+    *out = (stk_look){.available = l->available, .complete = is_complete(l)};
+    if (!out->complete && out->available < wanted) {
+        err = l->err ? report_locked(l, diag) : STK_EAGAIN;
+        if (!l->err && w) arm_locked(l, w, wanted);
+    }
+    stk_mutex_unlock(&l->lock);
+    return err;
+}
+
+void stk_listing_forget(stk_listing *l, stk_watcher *w)
+{
+    if (is_forked(l)) return;
+    stk_mutex_lock(&l->lock);
+    for (stk_watcher **at = &l->watchers; *at; at = &(*at)->next)
+        if (*at == w) {
+            *at = w->next;
+            w->armed = false;
+            break;
+        }
+    while (w->waking) (void)stk_cond_wait(&l->news, &l->lock, STK_NEVER);
+    stk_mutex_unlock(&l->lock);
+}
+
+stk_err stk_listing_wait(stk_listing *l, int64_t *count, stk_diag *diag)
+{
+    *count = 0;
+    stk_err err = STK_OK;
+    if (!is_complete(l)) {
+        if (is_forked(l)) return refuse_child(l, diag);
+        stk_mutex_lock(&l->lock);
+        while (!l->err && !is_complete(l)) (void)stk_cond_wait(&l->news, &l->lock, STK_NEVER);
+        if (l->err) err = report_locked(l, diag);
+        stk_mutex_unlock(&l->lock);
+    }
+    if (!err) *count = l->available;
+    return err;
+}
+
+stk_err stk_listing_wait_root(stk_listing *l, const stk_folder **root, stk_diag *diag)
+{
+    *root = NULL;
+    stk_err err = STK_OK;
+    if (!is_complete(l)) {
+        if (is_forked(l)) return refuse_child(l, diag);
+        stk_mutex_lock(&l->lock);
+        while (!l->err && !l->root_released) (void)stk_cond_wait(&l->news, &l->lock, STK_NEVER);
+        if (!l->root_released) err = report_locked(l, diag);
+        stk_mutex_unlock(&l->lock);
+    }
+    if (!err) *root = &l->root;
+    return err;
+}
+
+const stk_folder *stk_listing_find(const stk_listing *l, int64_t id, size_t *file)
+{
+    const stk_folder *f = stk_runs_find(&l->runs, id);
+    *file = f ? (size_t)(id - f->first) : 0;
+    return f;
+}
+
+size_t stk_listing_memory(const stk_listing *l)
+{
+    return sizeof(*l) + atomic_load_explicit(&l->memory, memory_order_relaxed) +
+           stk_runs_memory(&l->runs);
+}
+
+const char *stk_listing_path(const stk_listing *l)
+{
+    return l->path;
+}

@@ -153,7 +153,7 @@ static stk_err start_threads(stk_executor *ex, int32_t n, stk_diag *diag)
         worker *w = &ex->workers[i];
         w->ex = ex;
         w->index = i;
-        char name[16];
+        char name[24];
         snprintf(name, sizeof(name), "%s-%d", ex->name, (int)i);
         stk_mutex_lock(&ex->lock); /* the worker reads its own handle under it */
         stk_err err = stk_thread_start(&w->thread, name, work, w);

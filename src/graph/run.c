@@ -123,9 +123,9 @@ static void describe(const failure *f, stk_diag *diag)
     diag->err = w->diag.err;
     diag->os_error = w->diag.os_error;
     if (w->id < 0)
-        snprintf(diag->text, sizeof(diag->text), "stage '%s': %s", w->stage, w->diag.text);
+        snprintf(diag->text, sizeof(diag->text), "stage '%s': %.1900s", w->stage, w->diag.text);
     else
-        snprintf(diag->text, sizeof(diag->text), "stage '%s', sample %lld%s%.1000s: %s", w->stage,
+        snprintf(diag->text, sizeof(diag->text), "stage '%s', sample %lld%s%.900s: %.1000s", w->stage,
                  (long long)w->id, *w->key && !named ? ", " : "", named ? "" : w->key, w->diag.text);
 }
 

@@ -33,8 +33,8 @@ STK_API STK_NODISCARD stk_err stk_foreign_domain_new(stk_foreign_release_fn *rel
                                                      stk_foreign_notify_fn *notify, void *ctx,
                                                      stk_foreign_domain **out);
 
-/* Drains, waits for running notifies, then gives up *d.  Handles that die later are never released: the foreign
- * runtime is gone by then.  &(stk_foreign_domain *){NULL} is fine. */
+/* Drains, waits for running notifies, then gives up *d.  Handles that die later are never released:
+ * the foreign runtime is gone by then.  &(stk_foreign_domain *){NULL} is fine. */
 STK_API void stk_foreign_domain_close(stk_foreign_domain **d);
 
 /* Takes `handle` on success: it will be released, once. */

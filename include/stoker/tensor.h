@@ -14,19 +14,19 @@ STK_BEGIN
 #define STK_MAX_NDIM 8
 
 /*    name, value, bytes, text */
-#define STK_DTYPE_MAP(X)          \
-    X(BOOL, 1, 1, "bool")         \
-    X(UINT8, 2, 1, "uint8")       \
-    X(INT8, 3, 1, "int8")         \
-    X(UINT16, 4, 2, "uint16")     \
-    X(INT16, 5, 2, "int16")       \
-    X(UINT32, 6, 4, "uint32")     \
-    X(INT32, 7, 4, "int32")       \
-    X(UINT64, 8, 8, "uint64")     \
-    X(INT64, 9, 8, "int64")       \
-    X(FLOAT16, 10, 2, "float16")  \
+#define STK_DTYPE_MAP(X)           \
+    X(BOOL, 1, 1, "bool")          \
+    X(UINT8, 2, 1, "uint8")        \
+    X(INT8, 3, 1, "int8")          \
+    X(UINT16, 4, 2, "uint16")      \
+    X(INT16, 5, 2, "int16")        \
+    X(UINT32, 6, 4, "uint32")      \
+    X(INT32, 7, 4, "int32")        \
+    X(UINT64, 8, 8, "uint64")      \
+    X(INT64, 9, 8, "int64")        \
+    X(FLOAT16, 10, 2, "float16")   \
     X(BFLOAT16, 11, 2, "bfloat16") \
-    X(FLOAT32, 12, 4, "float32")  \
+    X(FLOAT32, 12, 4, "float32")   \
     X(FLOAT64, 13, 8, "float64")
 
 typedef enum stk_dtype {

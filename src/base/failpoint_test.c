@@ -49,9 +49,10 @@ static void bad_text(void)
                                       "a=EIO@0", "a=EIO@x", "a=EIO@1-", "a=EIO@2++"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) CHECK(!stk_failpoints_set(bad[i]));
     CHECK(!stk_failpoints_set("an.incredibly.long.name.that.does.not.fit.into.a.point=EIO"));
-    char many[400] = "";
-    for (int i = 0; i < 17; i++) strcat(many, "x=EIO;");
-    CHECK(!stk_failpoints_set(many));
+    CHECK(stk_failpoints_set("x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;"
+                             "x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;x=EIO"));
+    CHECK(!stk_failpoints_set("x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;"
+                              "x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;x=EIO;x=EIO"));
     CHECK(stk_failpoints_set(NULL));
 }
 

@@ -28,7 +28,7 @@ static int count_files(void)
 
 static void make_folder(void)
 {
-    strcpy(folder, "/tmp/stk_png_write_XXXXXX");
+    snprintf(folder, sizeof(folder), "/tmp/stk_png_write_XXXXXX");
     CHECK(mkdtemp(folder));
 }
 

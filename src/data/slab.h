@@ -5,8 +5,8 @@
  * any thread, also when the pool was given up meanwhile.  A slab that somebody refers to is never
  * handed out twice.  Fresh memory costs a page fault per 4 KiB; a slab costs them once.
  *
- * Threads: any; after fork, slabs of the parent may be dropped in the child (their memory is freed, the
- *          pool's lock is not touched: stk_fork_generation).
+ * Threads: any; after fork, slabs of the parent may be dropped in the child (their memory is freed,
+ *          the pool's lock is not touched: stk_fork_generation).
  */
 #ifndef STK_DATA_SLAB_H
 #define STK_DATA_SLAB_H
@@ -26,9 +26,10 @@ STK_NODISCARD stk_err stk_slab_pool_new(size_t max_free, stk_slab_pool **out);
 stk_slab_pool *stk_slab_pool_ref(stk_slab_pool *pool);
 void stk_slab_pool_unref(stk_slab_pool **pool);
 
-/* Gives *out one reference to `size` uninitialised bytes, aligned to STK_BUFFER_ALIGN; may be backed by
- * a larger idle slab (at most 2x) but stk_buffer_size says `size`.  The slab keeps the pool's memory,
- * not the pool's will to keep slabs: that ends with the last owner.  STK_EFORK: in a child of fork. */
+/* Gives *out one reference to `size` uninitialised bytes, aligned to STK_BUFFER_ALIGN; may be
+ * backed by a larger idle slab (at most 2x) but stk_buffer_size says `size`.  The slab keeps the
+ * pool's memory, not the pool's will to keep slabs: that ends with the last owner.  STK_EFORK: in a
+ * child of fork. */
 STK_NODISCARD stk_err stk_slab_take(stk_slab_pool *pool, size_t size, stk_buffer **out);
 
 stk_slab_stats stk_slab_pool_get_stats(stk_slab_pool *pool);

@@ -7,7 +7,7 @@ Names are looked up when they are first used, so that importing the package cost
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # type checkers know the name; importing typing takes longer than the rest
 
 if TYPE_CHECKING:
     from . import errors, ops, pipeline, source

@@ -156,7 +156,7 @@ def _tree(cls: type[Error]) -> list[type[Error]]:
     return [cls] + [c for child in cls.__subclasses__() for c in _tree(child)]
 
 
-_CLASSES = {cls.code: cls for cls in _tree(Error) if "code" in vars(cls)}
+_CLASSES = {cls.code: cls for cls in _tree(Error) if cls.code and "code" in vars(cls)}
 
 
 def from_code(code: int, text: str, errno: int = 0) -> Error:

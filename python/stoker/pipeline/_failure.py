@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from .. import _stoker
@@ -33,15 +34,22 @@ def locate(error: Error, failure: _stoker.Failure) -> None:
     error.epoch = failure["epoch"]
 
 
+# How a run names the sample that ended it, before the cause.
+_NAMED = re.compile(r"stage '(?P<stage>.*?)'(, sample (?P<id>\d+)(, (?P<key>.*?))?)?: ")
+
+
 def explain(error: Error, failures: Sequence[_stoker.Failure]) -> Error:
     """Adds to what a run ended with what is known of the samples that failed in it."""
     text = str(error)
+    named = _NAMED.match(text)
+    if named:
+        error.stage, error.key = named["stage"], named["key"]
+        error.id = None if named["id"] is None else int(named["id"])
     if isinstance(error, TooManyFailuresError):
         error.failures = tuple(sample_error(failure) for failure in failures)
-        over = [failure for failure in failures if failure["text"] in text] or failures
-        if over:
-            error.stage = over[-1]["stage"]
-            error.__cause__ = sample_error(over[-1])
+        here = [failure for failure in failures if failure["stage"] == error.stage]
+        if here:
+            error.__cause__ = sample_error(here[-1])
     else:
         for failure in failures:
             if failure["code"] == error.code and failure["text"] in text:

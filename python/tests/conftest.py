@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import pytest
+
+from support import make_folder
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three classes of 16 small pictures."""
+    return make_folder(tmp_path_factory.mktemp("photos") / "train", classes=3, each=16)
+
+
+@pytest.fixture(scope="session")
+def paths(photos: Path) -> list[Path]:
+    """The same pictures, in the order of the listing."""
+    return sorted(photos.glob("*/*.jpg"))
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """Sixteen pictures of one class, of which 03 and 10 are not pictures."""
+    root = make_folder(tmp_path / "broken", classes=1, each=16, seed=5)
+    for name in ("03", "10"):
+        (root / "c0" / f"{name}.jpg").write_bytes(b"this is no picture")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def collected():
+    """Nothing of one test lives on in the next."""
+    yield
+    gc.collect()

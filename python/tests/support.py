@@ -1,0 +1,127 @@
+"""What the tests share: pictures, pipelines, and subprocesses that cannot hang the run."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import random
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from stoker import PipelineBuilder, ops
+
+WATCHDOG_S = 120  # far beyond what any test takes
+
+
+def picture(seed: int, width: int, height: int) -> Image.Image:
+    """Something like a photograph: smooth areas, edges, a little noise."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[0:height, 0:width].astype(np.float64)
+    image = np.empty((height, width, 3))
+    for c in range(3):
+        plane = np.zeros((height, width))
+        for _ in range(6):
+            fx, fy, phase = rng.uniform(-0.05, 0.05), rng.uniform(-0.05, 0.05), rng.uniform(0, 6.28)
+            plane += np.cos(fx * x + fy * y + phase)
+        image[:, :, c] = 127 + 18 * plane
+    cx, cy, r = rng.uniform(0, width), rng.uniform(0, height), min(width, height) / 4
+    image[(x - cx) ** 2 + (y - cy) ** 2 < r * r] *= 0.6
+    image += rng.normal(0, 1.5, image.shape)
+    return Image.fromarray(np.clip(image, 0, 255).astype(np.uint8))
+
+
+def jpeg(image: Image.Image, **options: object) -> bytes:
+    out = io.BytesIO()
+    image.save(out, "JPEG", **{"quality": 88, **options})
+    return out.getvalue()
+
+
+def make_folder(root: Path, classes: int, each: int, seed: int = 0) -> Path:
+    """root/c0/00.jpg, root/c0/01.jpg...: sizes differ."""
+    rng = random.Random(seed)
+    for c in range(classes):
+        folder = root / f"c{c}"
+        folder.mkdir(parents=True)
+        for i in range(each):
+            size = rng.randrange(96, 200), rng.randrange(96, 200)
+            (folder / f"{i:02}.jpg").write_bytes(jpeg(picture(1000 * c + i, *size)))
+    return root
+
+
+def builder(
+    src,
+    *,
+    size=32,
+    batch=8,
+    crop="random_resized",
+    flip=0.5,
+    decode=None,
+    drop_last=False,
+    keep_empty=False,
+    sink=3,
+    continuous=False,
+    read=None,
+    **image_options,
+):
+    """The main job.  `read`, `decode`: what pipe() is given for these stages."""
+    b = PipelineBuilder().add_source(src, continuous=continuous).pipe(ops.read(), **(read or {}))
+    b.pipe(ops.decode_image(size, size, crop=crop, flip=flip, **image_options), **(decode or {}))
+    if batch:
+        b.batch(batch, drop_last=drop_last, keep_empty=keep_empty)
+    return b.add_sink(sink)
+
+
+def build(src, *, threads=2, max_failures=-1, **options):
+    return builder(src, **options).build(num_threads=threads, max_failures=max_failures)
+
+
+def ids(batch) -> list[int]:
+    return np.asarray(batch.id).tolist()
+
+
+def all_ids(pipeline) -> list[int]:
+    return [i for batch in pipeline for i in ids(batch)]
+
+
+def digest(pipeline) -> list[tuple[object, ...]]:
+    """Everything that a reader can see, batch by batch."""
+    seen = []
+    for batch in pipeline:
+        pixels = hashlib.sha256(memoryview(batch.image)).hexdigest()
+        labels = np.asarray(batch.label).tolist() if "label" in batch else None
+        seen.append((batch.epoch, batch.index, ids(batch), labels, batch.key, pixels))
+    return seen
+
+
+def script(code: str, *args: object, **env: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python code in a process of its own, with warnings as errors."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", prelude() + textwrap.dedent(code), *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=WATCHDOG_S,
+        env={**os.environ, **env},
+    )
+
+
+def prelude() -> str:
+    """What each script begins with: the pipeline over sys.argv[1]."""
+    return textwrap.dedent(
+        f"""
+        import sys
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        """
+    )
+
+
+def ok(code: str, *args: object, **env: str) -> str:
+    """As script(), which must end well and quietly; its output."""
+    done = script(code, *args, **env)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout

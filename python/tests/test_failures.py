@@ -1,0 +1,266 @@
+"""Samples that fail: raise, skip, substitute, and what the reader is told."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import stoker
+from stoker import PipelineFailure, source
+from support import build, ids
+
+
+def read_all(pipeline):
+    """(batches, failure or None)"""
+    batches = []
+    try:
+        for batch in pipeline:
+            batches.append(batch)
+    except PipelineFailure as failure:
+        return batches, failure
+    return batches, None
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_raise_delivers_what_came_before(broken, threads):
+    pipeline = build(source.Directory(broken), batch=2, threads=threads)
+    batches, failure = read_all(pipeline)
+    assert [ids(b) for b in batches] == [[0, 1]]
+    assert str(failure) == "pipeline stages failed (1 sub-exception)"
+    (error,) = failure.exceptions
+    assert isinstance(error, stoker.DecodeError) and isinstance(error, RuntimeError)
+    assert (error.stage, error.id, error.key) == ("decode_image", 3, str(broken / "c0/03.jpg"))
+    assert "03.jpg" in str(error) and "sample 3" in str(error)
+    assert error.__notes__ == ["Pipeline stage: decode_image"]
+
+
+def test_every_later_read_fails_again(broken):
+    pipeline = build(source.Directory(broken), batch=2)
+    iterator = iter(pipeline)
+    assert ids(next(iterator)) == [0, 1]
+    for read in (
+        lambda: next(iterator),
+        lambda: next(iterator),
+        lambda: next(iter(pipeline)),
+        lambda: list(pipeline),
+        pipeline.get_item,
+        lambda: pipeline.get_item(timeout=0),
+    ):
+        with pytest.raises(PipelineFailure):
+            read()
+    pipeline.stop()  # somebody has read it
+    pipeline.stop()
+    with pytest.raises(PipelineFailure):
+        pipeline.get_item()
+
+
+def test_stop_raises_what_nobody_has_read(tmp_path):
+    bad = tmp_path / "bad.jpg"
+    bad.write_bytes(b"bad")
+    pipeline = build(source.List([bad]))
+    pipeline.start()
+    wait_for_failure(pipeline)
+    with pytest.raises(PipelineFailure):
+        pipeline.stop()
+    pipeline.stop()
+    pipeline.stop()
+
+
+def wait_for_failure(pipeline):
+    """Until the engine has seen the sample fail; its statistics tell."""
+    import time
+
+    deadline = time.monotonic() + 60
+    while not any(stage["failed"] for stage in pipeline.stats()["stages"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    time.sleep(0.05)
+
+
+def test_leaving_auto_stop_raises_what_nobody_has_read(tmp_path):
+    bad = tmp_path / "bad.jpg"
+    bad.write_bytes(b"bad")
+    pipeline = build(source.List([bad]))
+    with pytest.raises(PipelineFailure) as caught, pipeline.auto_stop():
+        wait_for_failure(pipeline)
+        raise KeyError("of the body")
+    assert isinstance(caught.value.__context__, KeyError)
+
+
+def test_auto_stop_is_quiet_about_what_was_read(broken):
+    pipeline = build(source.Directory(broken), batch=2)
+    with pipeline.auto_stop(), pytest.raises(PipelineFailure):
+        list(pipeline)
+
+
+def test_nobody_reads(broken):
+    pipeline = build(source.Directory(broken), batch=2)
+    pipeline.start()
+    del pipeline
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_skip_counts_and_leaves_the_batch_shorter(broken, threads):
+    pipeline = build(source.Directory(broken), batch=4, threads=threads, decode={"on_error": "skip"})
+    batches, failure = read_all(pipeline)
+    assert failure is None
+    assert [ids(b) for b in batches] == [[0, 1, 2], [4, 5, 6, 7], [8, 9, 11], [12, 13, 14, 15]]
+    assert all(b.image.shape == (len(b), 32, 32, 3) and len(b.key) == len(b) for b in batches)
+    (stage,) = [s for s in pipeline.stats()["stages"] if s["name"] == "decode_image"]
+    assert (stage["items"], stage["failed"]) == (14, 2)
+    errors = pipeline.failures()
+    assert [(e.id, e.stage, e.epoch) for e in errors] == [(3, "decode_image", 0), (10, "decode_image", 0)]
+    assert all(isinstance(e, stoker.DecodeError) and e.key.endswith(f"{e.id:02}.jpg") for e in errors)
+
+
+def test_pixels_are_those_of_their_sample(broken):
+    """A failed sample leaves no hole, and no other's pixels, in its batch."""
+    skipped = build(source.Directory(broken), batch=16, decode={"on_error": "skip"})
+    (batch,) = skipped
+    good = [key for key in batch.key]
+    (want,) = build(source.List(good), batch=16, crop=None, flip=0.0)
+    (got,) = build(source.Directory(broken), batch=16, crop=None, flip=0.0, decode={"on_error": "skip"})
+    assert np.array_equal(np.asarray(want.image), np.asarray(got.image))
+
+
+@pytest.mark.parametrize("keep_empty", [False, True])
+def test_empty_batches(tmp_path, photos, keep_empty):
+    good = sorted(photos.glob("c0/*.jpg"))[:4]
+    bad = []
+    for i in range(2):
+        bad.append(tmp_path / f"{i}.jpg")
+        bad[-1].write_bytes(b"bad")
+    files = good[:2] + bad + good[2:]
+    pipeline = build(source.List(files), batch=2, decode={"on_error": "skip"}, keep_empty=keep_empty)
+    batches = list(pipeline)
+    if not keep_empty:
+        assert [ids(b) for b in batches] == [[0, 1], [4, 5]]
+        return
+    assert [ids(b) for b in batches] == [[0, 1], [], [4, 5]]
+    empty = batches[1]
+    assert len(empty) == 0 and empty and empty.image.shape == (0, 32, 32, 3) and empty.key == []
+    assert np.asarray(empty.image).size == 0 and np.from_dlpack(empty.id).shape == (0,)
+    assert [b.index for b in batches] == [0, 1, 2]
+
+
+def test_drop_last_looks_at_planned_samples(broken):
+    pipeline = build(source.Directory(broken), batch=8, decode={"on_error": "skip"}, drop_last=True)
+    assert [len(b) for b in pipeline] == [7, 7]
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize(("limit", "fails"), [(0, True), (1, True), (2, False), (-1, False)])
+def test_max_failures(broken, threads, limit, fails):
+    pipeline = build(source.Directory(broken), batch=4, threads=threads, decode={"max_failures": limit})
+    batches, failure = read_all(pipeline)
+    assert (failure is not None) == fails
+    if not fails:
+        assert sum(len(b) for b in batches) == 14
+        return
+    (error,) = failure.exceptions
+    assert isinstance(error, stoker.TooManyFailuresError)
+    assert "which exceeds" in str(error)
+    assert error.stage == "decode_image"
+    assert [e.id for e in error.failures] == [3, 10][: limit + 1]
+    assert isinstance(error.__cause__, stoker.DecodeError) and error.__cause__.id == [3, 10][limit]
+    assert error.__notes__ == ["Pipeline stage: decode_image"]
+
+
+def test_max_failures_of_build_goes_to_stages_that_skip(broken):
+    src = source.Directory(broken)
+    _, failure = read_all(build(src, decode={"on_error": "skip"}, max_failures=1))
+    assert isinstance(failure.exceptions[0], stoker.TooManyFailuresError)
+    _, failure = read_all(build(src, decode={"on_error": "skip", "max_failures": 5}, max_failures=1))
+    assert failure is None
+
+
+def test_the_first_ten_are_listed(tmp_path):
+    files = []
+    for i in range(14):
+        files.append(tmp_path / f"{i}.jpg")
+        files[-1].write_bytes(b"bad")
+    _, failure = read_all(build(source.List(files), decode={"max_failures": 12}))
+    (error,) = failure.exceptions
+    assert [e.id for e in error.failures] == list(range(10))
+    assert all(f"sample {i}" in str(error) for i in range(10))
+
+
+def test_a_rate_counts_from_the_hundredth(tmp_path, paths):
+    bad = tmp_path / "bad.jpg"
+    bad.write_bytes(b"bad")
+    files = [bad] * 6 + [*paths, *paths]  # 102
+    few = build(source.List(files), decode={"max_failures": Fraction(1, 10)})
+    assert sum(len(b) for b in few) == 96
+    _, failure = read_all(build(source.List(files), decode={"max_failures": Fraction(1, 20)}))
+    assert isinstance(failure.exceptions[0], stoker.TooManyFailuresError)
+    _, failure = read_all(build(source.List(files[:99]), decode={"max_failures": 0.01}))
+    assert failure is None
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_substitute(broken, threads):
+    src = source.Directory(broken, shuffle=True, seed=1)
+    pipeline = build(src, batch=4, threads=threads, decode={"on_error": "substitute"})
+    batches, failure = read_all(pipeline)
+    assert failure is None and [len(b) for b in batches] == [4, 4, 4, 4]
+    marks = np.concatenate([np.asarray(b.substituted) for b in batches])
+    assert marks.sum() == 2
+    all_ids = [i for b in batches for i in ids(b)]
+    assert not {3, 10} & set(all_ids)
+    assert sorted(i for i, m in zip(all_ids, marks, strict=True) if not m) == sorted(set(range(16)) - {3, 10})
+    for batch in batches:
+        assert all(key.endswith(f"{i:02}.jpg") for key, i in zip(batch.key, ids(batch), strict=True))
+    again = list(build(src, batch=4, threads=3, decode={"on_error": "substitute"}))
+    assert [(ids(b), bytes(b.image)) for b in again] == [(ids(b), bytes(b.image)) for b in batches]
+    (stage,) = [s for s in pipeline.stats()["stages"] if s["name"] == "decode_image"]
+    assert stage["substituted"] == 2 and stage["failed"] >= 2
+
+
+def test_substitutes_come_from_the_same_shard(broken):
+    for rank in range(2):
+        src = source.Directory(broken, rank=rank, world_size=2)
+        pipeline = build(src, batch=4, decode={"on_error": "substitute"})
+        batches = list(pipeline)
+        assert {i % 2 for b in batches for i in ids(b)} == {rank}
+        assert [len(b) for b in batches] == [4, 4]
+
+
+def test_nothing_to_substitute(tmp_path):
+    files = []
+    for i in range(3):
+        files.append(tmp_path / f"{i}.jpg")
+        files[-1].write_bytes(b"bad")
+    batches, failure = read_all(build(source.List(files), decode={"on_error": "substitute"}))
+    assert batches == [] and isinstance(failure.exceptions[0], stoker.Error)
+
+
+def test_continuous_failure(broken):
+    pipeline = build(source.Directory(broken), continuous=True, decode={"max_failures": 3})
+    seen = []
+    with pytest.raises(PipelineFailure), pipeline.auto_stop():
+        for _ in range(5):
+            seen.append(sum(len(b) for b in pipeline))
+    assert seen == [14]  # two failures an epoch: the fourth ends it
+
+
+def test_stages_count_for_themselves(broken, tmp_path):
+    (broken / "c0" / "05.jpg").unlink()
+    (broken / "c0" / "05.jpg").mkdir()
+    files = sorted(broken.glob("c0/*"))
+    pipeline = build(source.List(files), read={"on_error": "skip"}, decode={"on_error": "skip"})
+    assert sum(len(b) for b in pipeline) == 13
+    failed = {s["name"]: s["failed"] for s in pipeline.stats()["stages"]}
+    assert failed["read"] == 1 and failed["decode_image"] == 2
+
+
+def test_except_star(broken):
+    caught = []
+    try:
+        list(build(source.Directory(broken)))
+    except* stoker.CorruptError:
+        caught.append("corrupt")
+    except* stoker.DecodeError:
+        caught.append("decode")
+    assert len(caught) == 1

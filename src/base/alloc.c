@@ -15,6 +15,11 @@ void stk_fault_arm(long n)
 {
     atomic_store(&countdown, n);
 }
+
+bool stk_fault_armed(void)
+{
+    return atomic_load(&countdown) >= 0;
+}
 #endif
 
 void *stk_alloc(size_t size)

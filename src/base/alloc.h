@@ -16,6 +16,7 @@ void stk_free(void *ptr);                           /* frees any of these; NULL 
 #ifdef STK_FAULTS
 bool stk_fault(void);
 void stk_fault_arm(long countdown); /* the countdown-th attempt from now fails; -1: none */
+bool stk_fault_armed(void);          /* it has not come to that yet */
 #else
 static inline bool stk_fault(void)
 {

@@ -124,7 +124,8 @@ static stk_err act(const void *params, const stk_item *item, stk_diag *diag)
     const int64_t id = stk_item_id(item);
     enter(o);
     if (o->spin_ns) spin(o->spin_ns);
-    while (o->gate && !atomic_load(o->gate) && !stk_item_cancelled(item)) sched_yield();
+    while (o->gate && !atomic_load(o->gate) && (o->stubborn || !stk_item_cancelled(item)))
+        sched_yield();
     if (o->at_once) atomic_fetch_sub(o->at_once, 1);
     if ((o->fail_every && id % o->fail_every == 0) || (o->fail_id && id == o->fail_id))
         return stk_diag_set(diag, STK_ECORRUPT, "planned failure");

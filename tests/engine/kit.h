@@ -37,7 +37,8 @@ typedef struct kit_op {
     bool blocking;
     bool no_spec;        /* its array is not known beforehand */
     int64_t spin_ns;     /* work for this long */
-    _Atomic int64_t *gate; /* waits until it is not 0 (a futex on it), or the item is cancelled */
+    _Atomic int64_t *gate; /* waits until it is not 0, or the item is cancelled */
+    bool stubborn;         /* ... and does not look whether it is */
     _Atomic int64_t *calls;
     _Atomic int64_t *at_once, *at_once_max;
 } kit_op;

@@ -86,3 +86,8 @@ stage() {
     meson install -C "build/$1" --no-rebuild --quiet --destdir "$root/build/$1-site" --tags python-runtime >&2
     echo "$root/build/$1-site/site"
 }
+
+# run_pytest PATH...: in build/venv, warnings are errors, and what is skipped is named.
+run_pytest() {
+    "$python" -m pytest -W error -rs -p no:cacheprovider "$@"
+}

@@ -124,7 +124,8 @@ static void *work(void *arg)
 static stk_err check(const stk_executor_opts *o, stk_diag *diag)
 {
     if (o->num_threads < 0 || o->num_threads > STK_MAX_THREADS)
-        return stk_diag_set(diag, STK_EINVAL, "num_threads is %d: it must be from 0 (all usable) to %d",
+        return stk_diag_set(diag, STK_EINVAL,
+                            "num_threads is %d: it must be from 0 (all usable) to %d",
                             (int)o->num_threads, STK_MAX_THREADS);
     if (o->nice < 0 || o->nice > 19)
         return stk_diag_set(diag, STK_EINVAL, "nice is %d: it must be from 0 to 19", (int)o->nice);
@@ -160,8 +161,10 @@ static stk_err start_threads(stk_executor *ex, int32_t n, stk_diag *diag)
         if (!err) ex->num_threads++;
         stk_mutex_unlock(&ex->lock);
         if (err)
-            return stk_diag_set(diag, err, "the system refused thread %d of %d: lower num_threads, or "
-                                "raise the limit on processes (ulimit -u)", (int)i + 1, (int)n);
+            return stk_diag_set(diag, err,
+                                "the system refused thread %d of %d: lower num_threads, or "
+                                "raise the limit on processes (ulimit -u)",
+                                (int)i + 1, (int)n);
     }
     return STK_OK;
 }

@@ -34,8 +34,8 @@ void stk_executor_wake(stk_executor *ex, stk_client *client);
 /* Other clients wait for a worker. */
 bool stk_executor_contended(stk_executor *ex);
 
-/* No worker enters `client` any more; `gone` follows, perhaps before this returns.  Once.  The caller keeps
- * the executor alive until then. */
+/* No worker enters `client` any more; `gone` follows, perhaps before this returns.  Once.  The
+ * caller keeps the executor alive until then. */
 void stk_executor_detach(stk_executor *ex, stk_client *client);
 
 #endif /* STK_EXEC_POOL_H */

@@ -1,6 +1,6 @@
 /*
- * Batches: samples are assigned to places when their order is decided (plan_slot), decoded into their
- * slots by any thread, collected in order, and made into an stk_batch by one task.
+ * Batches: samples are assigned to places when their order is decided (plan_slot), decoded into
+ * their slots by any thread, collected in order, and made into an stk_batch by one task.
  */
 #include <string.h>
 
@@ -67,7 +67,8 @@ stk_err assembly_slot(assembly *a, size_t i, size_t slot, const stk_spec *spec, 
         else
             err = stk_slab_take(a->node->run->slabs, bytes * a->node->batch_size, &s->mem);
         s->spec = *spec;
-    } else if (!stk_spec_equal(&s->spec, spec)) {
+    }
+    else if (!stk_spec_equal(&s->spec, spec)) {
         err = STK_EINVAL;
     }
     /* Each slot has one writer at a time: the thread that runs the slot's sample. */
@@ -76,7 +77,7 @@ stk_err assembly_slot(assembly *a, size_t i, size_t slot, const stk_spec *spec, 
     return err;
 }
 
-static void release(stk_run *run, assembly **pa)
+static void release(stk_run *run, assembly **pa) STK_REQUIRES(run_role)
 {
     assembly *a = *pa;
     for (size_t i = 0; i < a->planned; i++) run_item_put(run, &a->items[i]);
@@ -85,7 +86,7 @@ static void release(stk_run *run, assembly **pa)
 }
 
 /* What was collected becomes a task.  False: no room for its batch. */
-static bool submit(node *n)
+static bool submit(node *n) STK_REQUIRES(run_role)
 {
     assembly *a = n->batch.collecting;
     const stk_batch_opts *o = &n->stages[0].plan->batch;
@@ -110,11 +111,12 @@ static bool submit(node *n)
 }
 
 /* Ends and errors go on by themselves, behind what came before them. */
-static bool forward(node *n, const stk_item *item)
+static bool forward(node *n, const stk_item *item) STK_REQUIRES(run_role)
 {
     if (item->state == ITEM_ERROR) {
         if (n->batch.collecting) release(n->run, &n->batch.collecting);
-    } else if (!submit(n)) {
+    }
+    else if (!submit(n)) {
         return false;
     }
     if (!edge_room(n->out)) return false;
@@ -123,14 +125,15 @@ static bool forward(node *n, const stk_item *item)
     return true;
 }
 
-static bool collect_one(node *n, stk_item *item)
+static bool collect_one(node *n, stk_item *item) STK_REQUIRES(run_role)
 {
     assembly *a = n->batch.collecting;
     if (!a) {
         if (item->assembly && item->slot == 0) {
             a = item->assembly;
             a->refs++;
-        } else {
+        }
+        else {
             a = assembly_new(n);
         }
         if (!a) {
@@ -180,7 +183,8 @@ void batch_finish(task *t)
     if (t->end) {
         run_fail(n->run, carrier, &n->stages[0], t->end, t->diag.text);
         n->stages[0].failed++;
-    } else {
+    }
+    else {
         n->stages[0].items++;
     }
     edge_put(n->out, carrier, carrier->seq);

@@ -3,7 +3,8 @@
 
 #include "graph/engine.h"
 
-#define BURST_NS 50e3  /* cheap items travel together, for as long as a lock and a wake-up cost little of it */
+#define BURST_NS \
+    50e3 /* cheap items travel together, for as long as a lock and a wake-up cost little of it */
 #define WINDOW_NS 200e3 /* a wider window for cheap items: this much work, at most EDGE_RING */
 
 static size_t burst_of(const node *n)
@@ -87,7 +88,7 @@ static bool claim_map(node *n, task *t)
     return true;
 }
 
-static bool claim_source(node *n, task *t)
+static bool claim_source(node *n, task *t) STK_REQUIRES(run_role)
 {
     if (n->running > 0 || n->src.ended || n->src.waiting) return false;
     widen(n->out);
@@ -134,7 +135,7 @@ static bool claim_route(node *n, task *t)
     return true;
 }
 
-static bool claim(node *n, task *t)
+static bool claim(node *n, task *t) STK_REQUIRES(run_role)
 {
     switch (n->kind) {
     case NODE_SOURCE: return claim_source(n, t);
@@ -174,7 +175,8 @@ size_t node_ready(const node *n)
             if (!item || !edge_room(n->out)) return 0;
             return item->state == ITEM_MARK ? n->running == 0 : n->in->len;
         }
-        if (n->in_turn) return edge_peek(n->in) && edge_room_at(n->out, n->in->low) ? n->in->len : 0;
+        if (n->in_turn)
+            return edge_peek(n->in) && edge_room_at(n->out, n->in->low) ? n->in->len : 0;
         return edge_any_below(n->in, n->out->low + n->out->window) ? n->in->len : 0;
     }
     case NODE_BATCH: return n->batch.submitted && n->running < n->concurrency;

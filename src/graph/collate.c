@@ -16,7 +16,8 @@ static const char *part_name(const stk_item *item, size_t i)
 {
     const stk_source_class *cls = item->source ? stk_source_get_class(item->source) : NULL;
     size_t n = 0;
-    const char *const *names = cls && cls->parts ? cls->parts(stk_source_params(item->source), &n) : NULL;
+    const char *const *names =
+        cls && cls->parts ? cls->parts(stk_source_params(item->source), &n) : NULL;
     return names && i < n ? names[i] : "image";
 }
 
@@ -33,23 +34,28 @@ static void say_shape(const stk_spec *s, char *dst, size_t size)
     size_t used = 0;
     dst[0] = 0;
     for (int32_t d = 0; d < s->ndim && used < size; d++)
-        used += (size_t)snprintf(dst + used, size - used, "%s%lld", d ? "x" : "", (long long)s->shape[d]);
+        used += (size_t)snprintf(dst + used, size - used, "%s%lld", d ? "x" : "",
+                                 (long long)s->shape[d]);
 }
 
-static stk_err mismatch(const stk_item *item, const stk_spec *have, const stk_spec *want, stk_diag *diag)
+static stk_err mismatch(const stk_item *item, const stk_spec *have, const stk_spec *want,
+                        stk_diag *diag)
 {
     char key[1024] = "", a[96], b[96];
     if (stk_item_key(item, 0, key, sizeof(key))) key[0] = 0;
     say_shape(have, a, sizeof(a));
     say_shape(want, b, sizeof(b));
-    return stk_diag_set(diag, STK_EINVAL, "sample %lld%s%s is %s %s, but the batch holds %s %s: give the "
-                        "decoder a width and height", (long long)item->id, *key ? ", " : "", key,
-                        stk_dtype_str(have->dtype), a, stk_dtype_str(want->dtype), b);
+    return stk_diag_set(diag, STK_EINVAL,
+                        "sample %lld%s%s is %s %s, but the batch holds %s %s: give the "
+                        "decoder a width and height",
+                        (long long)item->id, *key ? ", " : "", key, stk_dtype_str(have->dtype), a,
+                        stk_dtype_str(want->dtype), b);
 }
 
 /* Brings the samples of one part together in *mem: those made in their slots stay where they are
  * unless one before them is missing. */
-static stk_err gather(const assembly *a, size_t i, const stk_spec *spec, stk_buffer **mem, stk_diag *diag)
+static stk_err gather(const assembly *a, size_t i, const stk_spec *spec, stk_buffer **mem,
+                      stk_diag *diag)
 {
     size_t bytes, n = 0;
     stk_err err = stk_spec_bytes(spec, &bytes);
@@ -159,7 +165,8 @@ static stk_err add_known(stk_batch *b, stk_source *source)
 {
     const stk_source_class *cls = source ? stk_source_get_class(source) : NULL;
     size_t n = 0;
-    const stk_column *columns = cls && cls->columns ? cls->columns(stk_source_params(source), &n) : NULL;
+    const stk_column *columns =
+        cls && cls->columns ? cls->columns(stk_source_params(source), &n) : NULL;
     stk_err err = STK_OK;
     for (size_t i = 0; i < n && !err; i++) err = add_column(b, &columns[i], i);
     return err ? err : add_identity(b);
@@ -168,8 +175,8 @@ static stk_err add_known(stk_batch *b, stk_source *source)
 static stk_err collate(assembly *a, stk_batch **out, stk_diag *diag)
 {
     const stk_item *first = first_value(a);
-    const stk_batch_params params = {.capacity = a->planned, .epoch = a->epoch, .index = a->index,
-                                     .pool = a->node->run->slabs};
+    const stk_batch_params params = {
+        .capacity = a->planned, .epoch = a->epoch, .index = a->index, .pool = a->node->run->slabs};
     stk_err err = stk_batch_new(&params, out);
     for (size_t i = 0; !err && i < a->planned; i++) {
         const stk_item *item = a->items[i];

@@ -24,16 +24,16 @@
 typedef struct edge {
     char name[2 * STK_NAME_SIZE];
     struct node *from, *to;
-    bool fixed;              /* the user chose the window */
-    struct node *bind;       /* a batch node that the places lead to one by one, or NULL */
+    bool fixed;        /* the user chose the window */
+    struct node *bind; /* a batch node that the places lead to one by one, or NULL */
 
     uint32_t window;
-    uint64_t low;            /* the oldest place that was not taken */
-    uint64_t next;           /* the place after the last one that has a result */
-    uint64_t reserved;       /* begun results whose place is not decided yet */
-    uint64_t end;            /* closed: the number of places */
+    uint64_t low;      /* the oldest place that was not taken */
+    uint64_t next;     /* the place after the last one that has a result */
+    uint64_t reserved; /* begun results whose place is not decided yet */
+    uint64_t end;      /* closed: the number of places */
     bool closed;
-    uint32_t len;            /* results that are there */
+    uint32_t len; /* results that are there */
     stk_item *ring[EDGE_RING];
     uint64_t ready[EDGE_WORDS], taken[EDGE_WORDS];
 

@@ -43,13 +43,13 @@ static void close_cursors(stk_run *run)
     }
 }
 
-static void put_all(stk_run *run, edge *e) STK_REQUIRES(run->lock)
+static void put_all(stk_run *run, edge *e) STK_REQUIRES(run_role)
 {
     stk_item *item;
     while ((item = edge_take_any(e, e->next))) run_item_put(run, &item);
 }
 
-static void free_in_flight(stk_run *run) STK_REQUIRES(run->lock)
+static void free_in_flight(stk_run *run) STK_REQUIRES(run_role)
 {
     for (size_t i = 0; i < run->num_edges; i++) put_all(run, &run->edges[i]);
     for (size_t i = 0; i < run->num_nodes; i++) {
@@ -71,11 +71,11 @@ void run_retire(stk_run *run)
     close_cursors(run);
     close_states(run);
     stk_executor *ex = stk_executor_ref(run->executor); /* `gone` may drop the run's */
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     free_in_flight(run);
     run->retired = true;
     stk_cond_broadcast(&run->idle);
-    stk_mutex_unlock(&run->lock);
+    run_unlock(run);
     stk_executor_detach(ex, &run->client);
     stk_executor_unref(&ex);
 }
@@ -83,10 +83,10 @@ void run_retire(stk_run *run)
 void run_gone(stk_client *client)
 {
     stk_run *run = (stk_run *)client;
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     run->client_gone = true;
     stk_cond_broadcast(&run->idle);
-    stk_mutex_unlock(&run->lock);
+    run_unlock(run);
     run_unref(run, 1);
 }
 

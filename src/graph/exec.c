@@ -153,11 +153,13 @@ static void exec_source(lane *l, task *t)
         if (err == STK_EEPOCH) {
             item->state = ITEM_MARK;
             stk_item_set_id(item, -1, t->node->src.epoch++);
-        } else if (err == STK_ENOTFOUND) {
+        }
+        else if (err == STK_ENOTFOUND) {
             item->state = ITEM_GAP;
             item->padding = true;
             stk_item_set_id(item, -1, t->node->src.epoch);
-        } else {
+        }
+        else {
             t->end = err;
         }
         if (err == STK_OK) y->items++;

@@ -32,7 +32,7 @@ size_t expand_ready(const node *n)
     return can_open(n);
 }
 
-static expansion *open_next(node *n)
+static expansion *open_next(node *n) STK_REQUIRES(run_role)
 {
     if (!can_open(n)) return NULL;
     expansion *x = stk_alloc_zero(1, sizeof(*x));
@@ -104,7 +104,8 @@ void expand_exec(lane *l, task *t)
         out->stage = x->in->stage = s;
         out->index = x->index;
         out->passed = UINT64_C(1) << s->index;
-        t->end = cls->expand(stk_op_params(s->op), state, &x->cursor, x->in, x->index, out, &t->diag);
+        t->end =
+            cls->expand(stk_op_params(s->op), state, &x->cursor, x->in, x->index, out, &t->diag);
         if (t->end) break;
         x->index++;
         t->done++;
@@ -134,7 +135,8 @@ static void add_failure(node *n, expansion *x, stk_item *item, const stk_diag *d
     stage *s = &n->stages[0];
     if (!stage_may_skip(s)) {
         run_fail(n->run, item, s, diag->err, diag->text);
-    } else {
+    }
+    else {
         item_clear_data(item);
         item->failures = failure_new(s, item, diag);
         if (item->failures) item->failures->next = NULL;
@@ -156,7 +158,7 @@ void expand_finish(task *t)
     if (x->done) run_item_put(n->run, &x->in);
 }
 
-static bool move_outputs(node *n, expansion *x)
+static bool move_outputs(node *n, expansion *x) STK_REQUIRES(run_role)
 {
     bool moved = false;
     while (x->head && edge_room(n->out)) {

@@ -126,7 +126,8 @@ stk_err stk_item_new_array(stk_item *item, size_t i, const stk_spec *spec, stk_t
     void *data = NULL;
     if (item->assembly && item->stage->binds) {
         err = assembly_slot(item->assembly, i, item->slot, spec, &data);
-    } else {
+    }
+    else {
         err = stk_slab_take(item->run->slabs, bytes, &p->next_mem);
         if (!err) data = stk_buffer_writable(p->next_mem);
     }
@@ -181,8 +182,8 @@ void stk_item_free(stk_item **pitem)
     stk_run *run = item->run;
     if (run->generation != stk_fork_generation()) return; /* the parent's */
     item_clear_data(item);
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     run_item_put(run, &item);
-    stk_mutex_unlock(&run->lock);
+    run_unlock(run);
     run_unref(run, 1);
 }

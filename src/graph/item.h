@@ -22,9 +22,9 @@ typedef struct failure {
 
 typedef struct part {
     stk_buffer *bytes;
-    stk_tensor array;    /* data NULL: none */
-    stk_buffer *mem;     /* of the array; NULL with data: it is in its slot of the batch */
-    stk_tensor next;     /* made by stk_item_new_array, not committed */
+    stk_tensor array; /* data NULL: none */
+    stk_buffer *mem;  /* of the array; NULL with data: it is in its slot of the batch */
+    stk_tensor next;  /* made by stk_item_new_array, not committed */
     stk_buffer *next_mem;
 } part;
 
@@ -32,7 +32,7 @@ struct stk_item {
     struct stk_run *run; /* whose pool it came from */
     stk_item *link;      /* of the list it is in */
     item_state state;
-    stk_source *source;  /* borrowed from the plan; NULL behind a batch */
+    stk_source *source; /* borrowed from the plan; NULL behind a batch */
     int64_t id, epoch, index;
     uint64_t seq;        /* place on its edge */
     uint64_t passed;     /* bit i: stage i ran it */
@@ -40,14 +40,14 @@ struct stk_item {
     failure *failures;
     struct assembly *assembly; /* where its slot is; NULL: not planned.  One reference. */
     size_t slot;
-    bool padding;        /* a gap that no sample ever had */
+    bool padding; /* a gap that no sample ever had */
     bool substituted;
-    bool is_batch;       /* id is the number of the batch */
-    uint8_t path;        /* of a route */
+    bool is_batch; /* id is the number of the batch */
+    uint8_t path;  /* of a route */
     stk_batch *batch;
     stk_foreign *foreign;
     size_t num_parts;
-    part parts[];        /* room for the most that a source of the run has */
+    part parts[]; /* room for the most that a source of the run has */
 };
 
 size_t item_size(size_t max_parts);

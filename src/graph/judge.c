@@ -68,8 +68,8 @@ static void list_failures(const stk_run *run, const stage *s, char *dst, size_t 
     size_t used = 0;
     for (const failure *f = run->kept; f && used < size; f = f->next) {
         if (f->stage != s) continue;
-        const int n = snprintf(dst + used, size - used, "\n  sample %lld: %.150s", (long long)f->what.id,
-                               f->what.diag.text);
+        const int n = snprintf(dst + used, size - used, "\n  sample %lld: %.150s",
+                               (long long)f->what.id, f->what.diag.text);
         used += n > 0 ? (size_t)n : 0;
     }
 }
@@ -96,7 +96,8 @@ static void check_limits(stk_run *run, stk_item *item, stage *s)
     }
     const double rate = (double)s->judged_failed / (double)s->judged;
     if (o->max_failure_rate > 0 && s->judged >= RATE_FROM && rate > o->max_failure_rate) {
-        snprintf(text, sizeof(text), "%llu of %llu samples failed (%.1f%%), which exceeds the rate of %.1f%%",
+        snprintf(text, sizeof(text),
+                 "%llu of %llu samples failed (%.1f%%), which exceeds the rate of %.1f%%",
                  (unsigned long long)s->judged_failed, (unsigned long long)s->judged, 100 * rate,
                  100 * o->max_failure_rate);
         give_up(run, item, s, text);
@@ -106,8 +107,7 @@ static void check_limits(stk_run *run, stk_item *item, stage *s)
 void run_judge(stk_run *run, stk_item *item)
 {
     if (item->passed) {
-        for (size_t i = 0; i < run->num_stages; i++)
-            run->stages[i].judged += item->passed >> i & 1;
+        for (size_t i = 0; i < run->num_stages; i++) run->stages[i].judged += item->passed >> i & 1;
         item->passed = 0;
     }
     stage *skipped = NULL;

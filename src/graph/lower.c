@@ -16,8 +16,7 @@ static void count(const stk_plan *plan, stk_run *run)
     for (size_t i = 0; i < plan->num_inputs; i++) count(plan->inputs[i], run);
     for (size_t i = 0; i < plan->num_stages; i++) {
         run->num_nodes += plan->stages[i].num_paths ? 1 : 0; /* the join */
-        for (size_t k = 0; k < plan->stages[i].num_paths; k++)
-            count(plan->stages[i].paths[k], run);
+        for (size_t k = 0; k < plan->stages[i].num_paths; k++) count(plan->stages[i].paths[k], run);
     }
 }
 
@@ -99,7 +98,8 @@ static int32_t concurrency_of(const stk_run *run, const stage_plan *p, bool bloc
 static bool fuses(const edge *in, const stage_plan *p, bool blocking)
 {
     const node *n = in->from;
-    return n->kind == NODE_MAP && !n->blocking && !blocking && !in->fixed && n->order == p->opts.order &&
+    return n->kind == NODE_MAP && !n->blocking && !blocking && !in->fixed &&
+           n->order == p->opts.order &&
            n->stages[n->num_stages - 1].plan->opts.concurrency == p->opts.concurrency;
 }
 
@@ -282,7 +282,8 @@ static edge *find_binder(edge *e, bool *stop)
 
 static void name_edge(edge *e)
 {
-    const char *from = e->from->kind == NODE_JOIN ? "join" : e->from->stages[e->from->num_stages - 1].kind;
+    const char *from =
+        e->from->kind == NODE_JOIN ? "join" : e->from->stages[e->from->num_stages - 1].kind;
     const char *to = !e->to ? "sink" : e->to->kind == NODE_JOIN ? "join" : e->to->stages[0].kind;
     if (e->from->num_stages && e->from->stages[e->from->num_stages - 1].plan)
         from = e->from->stages[e->from->num_stages - 1].plan->name;
@@ -303,7 +304,9 @@ static void default_window(const stk_run *run, edge *e, bool batches)
 
 static bool carries_batches(const edge *e)
 {
-    for (const node *n = e->from; n; n = n->kind == NODE_JOIN ? n->twin->in->from : n->in ? n->in->from : NULL) {
+    for (const node *n = e->from; n; n = n->kind == NODE_JOIN ? n->twin->in->from
+                                         : n->in              ? n->in->from
+                                                              : NULL) {
         if (n->kind == NODE_BATCH) return true;
         if (n->kind == NODE_EXPAND || n->kind == NODE_MERGE || n->kind == NODE_SOURCE) return false;
     }

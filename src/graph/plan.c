@@ -51,7 +51,8 @@ void stk_plan_source(stk_plan *plan, stk_source *source)
     if (!source)
         fail(plan, STK_EINVAL, "the source was not made (NULL): its constructor's diag says why");
     else if (plan->source || plan->num_inputs)
-        fail(plan, STK_EINVAL, "the plan has a source already: a plan has one, or a merge of several");
+        fail(plan, STK_EINVAL,
+             "the plan has a source already: a plan has one, or a merge of several");
     else {
         plan->source = source;
         return;
@@ -60,7 +61,8 @@ void stk_plan_source(stk_plan *plan, stk_source *source)
 }
 
 /* A new last stage, or NULL with the error kept. */
-static stage_plan *add(stk_plan *plan, stage_kind kind, const char *name, const stk_stage_opts *opts)
+static stage_plan *add(stk_plan *plan, stage_kind kind, const char *name,
+                       const stk_stage_opts *opts)
 {
     if (plan->sink) fail(plan, STK_EINVAL, "stage '%s' comes after the sink", name);
     if (plan->num_stages == STK_MAX_STAGES)
@@ -82,11 +84,15 @@ static void check_opts(stk_plan *plan, const stage_plan *s)
 {
     const stk_stage_opts *o = &s->opts;
     if (o->concurrency < 0 || o->concurrency > STK_MAX_CONCURRENCY)
-        fail(plan, STK_EINVAL, "stage '%s': concurrency is %d: it must be from 1 to %d, or 0 to let the "
-             "engine choose", s->name, (int)o->concurrency, STK_MAX_CONCURRENCY);
+        fail(plan, STK_EINVAL,
+             "stage '%s': concurrency is %d: it must be from 1 to %d, or 0 to let the "
+             "engine choose",
+             s->name, (int)o->concurrency, STK_MAX_CONCURRENCY);
     if (o->capacity < 0 || o->capacity > STK_MAX_CAPACITY)
-        fail(plan, STK_EINVAL, "stage '%s': capacity is %d: it must be from 1 to %d, or 0 to let the "
-             "engine choose", s->name, (int)o->capacity, STK_MAX_CAPACITY);
+        fail(plan, STK_EINVAL,
+             "stage '%s': capacity is %d: it must be from 1 to %d, or 0 to let the "
+             "engine choose",
+             s->name, (int)o->capacity, STK_MAX_CAPACITY);
     if (o->order != STK_ORDER_INPUT && o->order != STK_ORDER_COMPLETION)
         fail(plan, STK_EINVAL, "stage '%s': unknown order %d", s->name, (int)o->order);
     if (o->on_error < STK_RAISE || o->on_error > STK_SUBSTITUTE)
@@ -95,14 +101,17 @@ static void check_opts(stk_plan *plan, const stage_plan *s)
         fail(plan, STK_EINVAL, "stage '%s': max_failure_rate is %g: it must be in (0, 1]", s->name,
              o->max_failure_rate);
     if (o->on_error != STK_SKIP && (o->max_failures != 0 || o->max_failure_rate > 0))
-        fail(plan, STK_EINVAL, "stage '%s': max_failures counts skipped samples: it goes with the "
-             "policy skip only", s->name);
+        fail(plan, STK_EINVAL,
+             "stage '%s': max_failures counts skipped samples: it goes with the "
+             "policy skip only",
+             s->name);
 }
 
 void stk_plan_pipe(stk_plan *plan, stk_op *op, const stk_stage_opts *opts)
 {
     if (!op) {
-        fail(plan, STK_EINVAL, "stage %zu: the op was not made (NULL): its constructor's diag says why",
+        fail(plan, STK_EINVAL,
+             "stage %zu: the op was not made (NULL): its constructor's diag says why",
              plan->num_stages);
         return;
     }
@@ -151,7 +160,8 @@ void stk_plan_route(stk_plan *plan, stk_router_fn *router, void *ctx, size_t n,
 {
     stage_plan *s = NULL;
     if (!router || n == 0 || n > STK_MAX_PATHS)
-        fail(plan, STK_EINVAL, "a route needs a router and from 1 to %d paths, not %zu", STK_MAX_PATHS, n);
+        fail(plan, STK_EINVAL, "a route needs a router and from 1 to %d paths, not %zu",
+             STK_MAX_PATHS, n);
     else
         s = add(plan, STAGE_ROUTE, "route", opts);
     for (size_t i = 0; i < n; i++) {
@@ -178,8 +188,8 @@ void stk_plan_merge(stk_plan *plan, size_t n, stk_plan *const *inputs, const dou
 {
     const bool good = n > 0 && n <= STK_MAX_PATHS && !plan->source && !plan->num_inputs;
     if (!good)
-        fail(plan, STK_EINVAL, "a merge of %zu inputs: it takes from 1 to %d, in place of a source", n,
-             STK_MAX_PATHS);
+        fail(plan, STK_EINVAL, "a merge of %zu inputs: it takes from 1 to %d, in place of a source",
+             n, STK_MAX_PATHS);
     for (size_t i = 0; i < n; i++) {
         stk_plan *input = inputs[i];
         if (!input)
@@ -187,7 +197,8 @@ void stk_plan_merge(stk_plan *plan, size_t n, stk_plan *const *inputs, const dou
         else if (input->err)
             fail(plan, input->err, "input %zu: %s", i, input->diag.text);
         if (good && weights && !(weights[i] > 0 && weights[i] < 1e12))
-            fail(plan, STK_EINVAL, "weight %zu of a merge is %g: it must be more than 0", i, weights[i]);
+            fail(plan, STK_EINVAL, "weight %zu of a merge is %g: it must be more than 0", i,
+                 weights[i]);
         if (!good || !input) {
             stk_plan_free(&input);
             continue;

@@ -20,9 +20,9 @@ typedef enum stage_kind {
 typedef struct stage_plan {
     stage_kind kind;
     char name[STK_NAME_SIZE];
-    stk_op *op;           /* map, expand, unbatch */
-    stk_stage_opts opts;  /* name is above */
-    size_t batch_size;    /* batch */
+    stk_op *op;          /* map, expand, unbatch */
+    stk_stage_opts opts; /* name is above */
+    size_t batch_size;   /* batch */
     stk_batch_opts batch;
     stk_router_fn *router; /* route */
     void *router_ctx;

@@ -74,20 +74,23 @@ static stk_err check_route(const stage_plan *s, stk_kind in, stk_diag *diag)
         const stk_plan *path = s->paths[k];
         if (path->source || path->num_inputs || path->sink || path->num_stages == 0)
             return stk_diag_set(diag, STK_EINVAL,
-                                "stage '%s': path %zu must have stages, and no source or sink", s->name, k);
+                                "stage '%s': path %zu must have stages, and no source or sink",
+                                s->name, k);
         stk_err err = check_path(path, in, diag);
         if (err) {
             stk_diag_prefix(diag, "path %zu of stage '%s'", k, s->name);
             return err;
         }
         if (kind_through(path, in, path->num_stages) != kind_after(s, in))
-            return stk_diag_set(diag, STK_EINVAL, "stage '%s': path %zu ends in %s, path 0 in %s", s->name,
-                                k, stk_kind_str(kind_through(path, in, path->num_stages)),
+            return stk_diag_set(diag, STK_EINVAL, "stage '%s': path %zu ends in %s, path 0 in %s",
+                                s->name, k, stk_kind_str(kind_through(path, in, path->num_stages)),
                                 stk_kind_str(kind_after(s, in)));
         if (stage_in_order(s) && !plan_is_one_to_one(path))
-            return stk_diag_set(diag, STK_EINVAL,
-                                "stage '%s' rejoins in input order, so path %zu may only hold maps in input "
-                                "order: use the order completion for others", s->name, k);
+            return stk_diag_set(
+                diag, STK_EINVAL,
+                "stage '%s' rejoins in input order, so path %zu may only hold maps in input "
+                "order: use the order completion for others",
+                s->name, k);
     }
     return STK_OK;
 }
@@ -112,8 +115,10 @@ static stk_err check_path(const stk_plan *path, stk_kind in, stk_diag *diag)
     for (size_t i = 0; i < path->num_stages; i++) {
         const stage_plan *s = &path->stages[i];
         if (s->opts.on_error == STK_SUBSTITUTE)
-            return stk_diag_set(diag, STK_EINVAL, "stage '%s' is on a path of a route: a failure can't be "
-                                "substituted there", s->name);
+            return stk_diag_set(diag, STK_EINVAL,
+                                "stage '%s' is on a path of a route: a failure can't be "
+                                "substituted there",
+                                s->name);
         stk_err err = check_stage(s, in, diag);
         if (err) return err;
         in = kind_after(s, in);
@@ -129,9 +134,11 @@ static stk_err check_substitutes(const stk_plan *plan, stk_diag *diag)
         const stage_plan *s = &plan->stages[i];
         chain &= s->kind == STAGE_MAP;
         if (s->opts.on_error == STK_SUBSTITUTE && !chain)
-            return stk_diag_set(diag, STK_EINVAL,
-                                "stage '%s': a failure can be substituted only where maps lead from one "
-                                "source with a known listing to it", s->name);
+            return stk_diag_set(
+                diag, STK_EINVAL,
+                "stage '%s': a failure can be substituted only where maps lead from one "
+                "source with a known listing to it",
+                s->name);
     }
     return STK_OK;
 }
@@ -164,8 +171,10 @@ static stk_err check_merge(const stk_plan *plan, stk_diag *diag)
                                 stk_kind_str(plan_kind_at(input, input->num_stages)),
                                 stk_kind_str(plan_kind_at(plan, 0)));
         if (!same_columns(plan_first_source(plan), plan_first_source(input)))
-            return stk_diag_set(diag, STK_EINVAL, "input %zu of the merge has other columns or labels than "
-                                "input 0: batches need the same", i);
+            return stk_diag_set(diag, STK_EINVAL,
+                                "input %zu of the merge has other columns or labels than "
+                                "input 0: batches need the same",
+                                i);
     }
     return STK_OK;
 }
@@ -184,7 +193,8 @@ static stk_err check_whole(const stk_plan *plan, bool is_input, stk_diag *diag)
 {
     if (plan->err) return stk_diag_set(diag, plan->err, "%s", plan->diag.text);
     if (!plan->source && !plan->num_inputs)
-        return stk_diag_set(diag, STK_EINVAL, "the plan has no source: add one with stk_plan_source");
+        return stk_diag_set(diag, STK_EINVAL,
+                            "the plan has no source: add one with stk_plan_source");
     if (!is_input && !plan->sink)
         return stk_diag_set(diag, STK_EINVAL, "the plan has no sink: add one with stk_plan_sink");
     if (is_input && plan->sink)

@@ -92,7 +92,8 @@ static void print_plan(growing *t, const stk_plan *plan, int depth)
         if (cls->print) cls->print(stk_source_params(plan->source), what, sizeof(what));
         put_line(t, depth, "source", what, "");
     }
-    if (plan->num_inputs) put_line(t, depth, "merge", plan->weighted ? "weighted" : "round robin", "");
+    if (plan->num_inputs)
+        put_line(t, depth, "merge", plan->weighted ? "weighted" : "round robin", "");
     for (size_t i = 0; i < plan->num_inputs; i++) {
         put(t, "%*sinput %zu", 2 * depth + 2, "", i);
         if (plan->weighted) put(t, ", weight %g", plan->weights[i]);
@@ -100,7 +101,9 @@ static void print_plan(growing *t, const stk_plan *plan, int depth)
         print_plan(t, plan->inputs[i], depth + 2);
     }
     for (size_t i = 0; i < plan->num_stages; i++) print_stage(t, &plan->stages[i], depth);
-    if (plan->sink) put(t, "%*s%-8s %zu results wait for the reader at most\n", 2 * depth, "", "sink", plan->sink);
+    if (plan->sink)
+        put(t, "%*s%-8s %zu results wait for the reader at most\n", 2 * depth, "", "sink",
+            plan->sink);
 }
 
 /* One line for each reason why two runs may differ; returns how many. */
@@ -117,7 +120,8 @@ static int reasons(growing *t, const stk_plan *plan)
         const stage_plan *s = &plan->stages[i];
         const bool alone = s->opts.concurrency == 1 && s->kind != STAGE_ROUTE;
         if (!stage_in_order(s) && !alone) {
-            put(t, "not reproducible: stage '%s' gives its results in order of completion\n", s->name);
+            put(t, "not reproducible: stage '%s' gives its results in order of completion\n",
+                s->name);
             n++;
         }
         for (size_t k = 0; k < s->num_paths; k++) n += reasons(t, s->paths[k]);
@@ -131,7 +135,8 @@ stk_err stk_plan_print(stk_plan *plan, char **out)
     *out = NULL;
     print_plan(&t, plan, 0);
     if (reasons(&t, plan) == 0)
-        put(&t, "reproducible: the same seed and data give the same results, with any number of threads\n");
+        put(&t, "reproducible: the same seed and data give the same results, with any number of "
+                "threads\n");
     stk_diag diag;
     if (stk_plan_check(plan, &diag)) put(&t, "cannot run: %.400s\n", diag.text);
     if (t.failed) {

@@ -1,13 +1,29 @@
-/* Items of a run: made when needed, used again. */
+/* The lock of a run, and its items: made when needed, used again. */
 #include "base/alloc.h"
 #include "graph/engine.h"
+
+void run_lock(stk_run *run) STK_TSA(no_thread_safety_analysis)
+{
+    stk_mutex_lock(&run->lock);
+}
+
+void run_unlock(stk_run *run) STK_TSA(no_thread_safety_analysis)
+{
+    stk_mutex_unlock(&run->lock);
+}
+
+bool run_wait(stk_run *run, stk_cond *c, int64_t deadline) STK_TSA(no_thread_safety_analysis)
+{
+    return stk_cond_wait(c, &run->lock, deadline);
+}
 
 stk_item *run_item_get(stk_run *run)
 {
     stk_item *item = run->pool;
     if (item) {
         run->pool = item->link;
-    } else {
+    }
+    else {
         item = stk_alloc_zero(1, item_size(run->max_parts));
         if (!item) return NULL;
         item->run = run;

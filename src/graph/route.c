@@ -71,7 +71,7 @@ static bool send(node *n, stk_item *item)
 }
 
 /* The end of an epoch, down every path. */
-static bool broadcast(node *n, stk_item *mark)
+static bool broadcast(node *n, stk_item *mark) STK_REQUIRES(run_role)
 {
     stk_item *copies[STK_MAX_PATHS] = {mark};
     for (size_t k = 0; k < n->num_edges; k++)

@@ -6,13 +6,13 @@
 #include "graph/engine.h"
 
 #define FREE_WAIT_NS INT64_C(5000000000) /* stk_run_free's patience with ops that run */
-#define MAX_FREE_SLABS 32                /* idle memory kept: a few batches and their small change */
+#define MAX_FREE_SLABS 32 /* idle memory kept: a few batches and their small change */
 
 static void wake_source(void *ctx)
 {
     node *n = ctx;
     stk_run *run = n->run;
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     n->src.woken = true;
     n->src.waiting = false;
     /* A run that has ended is given back by others: that waits for this very call. */
@@ -20,7 +20,7 @@ static void wake_source(void *ctx)
     if (on)
         run_leave(run);
     else
-        stk_mutex_unlock(&run->lock);
+        run_unlock(run);
 }
 
 static stk_err open_nodes(stk_run *run, stk_diag *diag)
@@ -76,9 +76,9 @@ static stk_err make(stk_run *run, const stk_run_opts *o, stk_diag *diag)
 
 static stk_err begin(stk_run *run, stk_diag *diag)
 {
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     run->opened = true;
-    stk_mutex_unlock(&run->lock);
+    run_unlock(run);
     return run_start_io(run, diag);
 }
 
@@ -109,7 +109,7 @@ stk_err stk_run_start(stk_plan *plan, const stk_run_opts *opts, stk_run **out, s
         stk_run_free(&run);
         return err;
     }
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     run_leave(run);
     *out = run;
     return STK_OK;
@@ -125,11 +125,12 @@ static void describe(const failure *f, stk_diag *diag)
     if (w->id < 0)
         snprintf(diag->text, sizeof(diag->text), "stage '%s': %.1900s", w->stage, w->diag.text);
     else
-        snprintf(diag->text, sizeof(diag->text), "stage '%s', sample %lld%s%.900s: %.1000s", w->stage,
-                 (long long)w->id, *w->key && !named ? ", " : "", named ? "" : w->key, w->diag.text);
+        snprintf(diag->text, sizeof(diag->text), "stage '%s', sample %lld%s%.900s: %.1000s",
+                 w->stage, (long long)w->id, *w->key && !named ? ", " : "", named ? "" : w->key,
+                 w->diag.text);
 }
 
-static void take_error(stk_run *run) STK_REQUIRES(run->lock)
+static void take_error(stk_run *run) STK_REQUIRES(run_role)
 {
     stk_item *item = edge_take(run->sink);
     run->result_failure = item->failures;
@@ -137,14 +138,15 @@ static void take_error(stk_run *run) STK_REQUIRES(run->lock)
     if (run->result_failure)
         describe(run->result_failure, &run->result_diag);
     else
-        stk_diag_set(&run->result_diag, STK_ENOMEM, "a sample failed, and there was no memory to say why");
+        stk_diag_set(&run->result_diag, STK_ENOMEM,
+                     "a sample failed, and there was no memory to say why");
     run->result = run->result_diag.err;
     run_item_put(run, &item);
     run_end(run);
 }
 
 /* STK_OK: an item is at the head of the sink; STK_EAGAIN: not yet. */
-static stk_err look_at_sink(stk_run *run) STK_REQUIRES(run->lock)
+static stk_err look_at_sink(stk_run *run) STK_REQUIRES(run_role)
 {
     if (run->result) return run->result;
     if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) return STK_ECANCELLED;
@@ -167,7 +169,7 @@ static stk_err look_at_sink(stk_run *run) STK_REQUIRES(run->lock)
     return STK_EEND;
 }
 
-static stk_err wait_for_result(stk_run *run, int64_t deadline) STK_REQUIRES(run->lock)
+static stk_err wait_for_result(stk_run *run, int64_t deadline) STK_REQUIRES(run_role)
 {
     for (;;) {
         stk_err err = look_at_sink(run);
@@ -176,16 +178,16 @@ static stk_err wait_for_result(stk_run *run, int64_t deadline) STK_REQUIRES(run-
         run_tick(run, stk_clock_ns());
         run->reading++;
         run_leave(run); /* what looking has moved */
-        stk_mutex_lock(&run->lock);
+        run_lock(run);
         if (!edge_peek(run->sink) && !edge_done(run->sink) &&
             !atomic_load_explicit(&run->cancelled, memory_order_relaxed))
-            (void)stk_cond_wait(&run->reader, &run->lock, deadline);
+            (void)run_wait(run, &run->reader, deadline);
         run_tick(run, stk_clock_ns());
         run->reading--;
     }
 }
 
-static size_t take_results(stk_run *run, size_t max, stk_item **items) STK_REQUIRES(run->lock)
+static size_t take_results(stk_run *run, size_t max, stk_item **items) STK_REQUIRES(run_role)
 {
     size_t n = 0;
     while (n < max) {
@@ -204,13 +206,16 @@ static stk_err read_items(stk_run *run, int64_t timeout, size_t max, stk_item **
                           stk_diag *diag)
 {
     if (run->generation != stk_fork_generation())
-        return stk_diag_set(diag, STK_EFORK, "this run was started before fork: start one in the child");
+        return stk_diag_set(diag, STK_EFORK,
+                            "this run was started before fork: start one in the child");
     const int64_t deadline = stk_deadline_ns(timeout);
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     stk_err err = wait_for_result(run, deadline);
     if (!err) *n = take_results(run, max, items);
-    if (err && err == run->result && err != STK_EEND && diag) *diag = run->result_diag;
-    else if (err) stk_diag_set(diag, err, "%s", stk_err_str(err));
+    if (err && err == run->result && err != STK_EEND && diag)
+        *diag = run->result_diag;
+    else if (err)
+        stk_diag_set(diag, err, "%s", stk_err_str(err));
     run_leave(run);
     return err;
 }
@@ -231,23 +236,24 @@ stk_err stk_run_next(stk_run *run, int64_t timeout, stk_batch **out, stk_diag *d
     size_t n = 0;
     *out = NULL;
     if (plan_kind_at(run->plan, run->plan->num_stages) != STK_KIND_BATCH)
-        return stk_diag_set(diag, STK_EINVAL, "the results are %s, not batches: read them with "
+        return stk_diag_set(diag, STK_EINVAL,
+                            "the results are %s, not batches: read them with "
                             "stk_run_next_items, or add a batch stage",
                             stk_kind_str(plan_kind_at(run->plan, run->plan->num_stages)));
     stk_err err = read_items(run, timeout, 1, &item, &n, diag);
     if (err) return err;
     *out = item->batch;
     item->batch = NULL;
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     run_item_put(run, &item);
-    stk_mutex_unlock(&run->lock);
+    run_unlock(run);
     return STK_OK;
 }
 
 void stk_run_close(stk_run *run)
 {
     if (run->generation != stk_fork_generation()) return;
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     run->closed = true;
     for (size_t i = 0; i < run->num_nodes; i++)
         if (run->nodes[i].kind == NODE_SOURCE) run->nodes[i].src.ended = true;
@@ -257,18 +263,20 @@ void stk_run_close(stk_run *run)
 void stk_run_cancel(stk_run *run)
 {
     if (run->generation != stk_fork_generation()) return;
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     run_end(run);
     run_leave(run);
 }
 
-static stk_err say_late(stk_run *run, stk_diag *diag) STK_REQUIRES(run->lock)
+static stk_err say_late(stk_run *run, stk_diag *diag) STK_REQUIRES(run_role)
 {
     for (size_t i = 0; i < run->num_nodes; i++) {
         const node *n = &run->nodes[i];
         if (n->running == 0) continue;
-        return stk_diag_set(diag, STK_ETIMEOUT, "stage '%s' is still running %d item%s (since %.1f s): the run "
-                            "ends when it does", n->stages[0].plan ? n->stages[0].plan->name : n->stages[0].kind,
+        return stk_diag_set(diag, STK_ETIMEOUT,
+                            "stage '%s' is still running %d item%s (since %.1f s): the run "
+                            "ends when it does",
+                            n->stages[0].plan ? n->stages[0].plan->name : n->stages[0].kind,
                             (int)n->running, n->running == 1 ? "" : "s",
                             (double)(stk_clock_ns() - n->since) / 1e9);
     }
@@ -279,17 +287,18 @@ static stk_err stop_until(stk_run *run, int64_t deadline, stk_diag *diag)
 {
     stk_err err = STK_OK;
     stk_run_cancel(run);
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     while (!err && !(run->retired && run->client_gone && run->io_lanes == 0))
-        if (!stk_cond_wait(&run->idle, &run->lock, deadline)) err = say_late(run, diag);
-    stk_mutex_unlock(&run->lock);
+        if (!run_wait(run, &run->idle, deadline)) err = say_late(run, diag);
+    run_unlock(run);
     return err;
 }
 
 stk_err stk_run_stop(stk_run *run, int64_t timeout, stk_diag *diag)
 {
     if (run->generation != stk_fork_generation())
-        return stk_diag_set(diag, STK_EFORK, "this run was started before fork: the parent stops it");
+        return stk_diag_set(diag, STK_EFORK,
+                            "this run was started before fork: the parent stops it");
     return stop_until(run, stk_deadline_ns(timeout), diag);
 }
 

@@ -21,13 +21,14 @@ static void learn_cost(node *n, double cost)
     n->cost_ns = cost > n->cost_ns ? cost : n->cost_ns - (n->cost_ns - cost) / 8;
 }
 
-static void finish_map(node *n, task *t)
+static void finish_map(node *n, task *t) STK_REQUIRES(run_role)
 {
     for (size_t i = 0; i < t->done; i++) {
         stk_item *item = t->items[i];
         if (n->order == STK_ORDER_INPUT) {
             edge_put(n->out, item, item->seq);
-        } else {
+        }
+        else {
             n->out->reserved--;
             edge_deliver(n->out, item);
         }
@@ -38,14 +39,15 @@ static void finish_map(node *n, task *t)
     }
 }
 
-static void finish_source(node *n, task *t)
+static void finish_source(node *n, task *t) STK_REQUIRES(run_role)
 {
     n->out->reserved -= t->num;
     for (size_t i = 0; i < t->done; i++) edge_deliver(n->out, t->items[i]);
     size_t left = t->done;
     if (t->end == STK_EAGAIN) {
         n->src.waiting = !n->src.woken;
-    } else if (t->end) {
+    }
+    else if (t->end) {
         n->src.ended = true;
         if (t->end != STK_EEND) {
             run_fail(n->run, t->items[left], &n->stages[0], t->end,
@@ -117,7 +119,7 @@ static bool close_outputs(node *n)
     return true;
 }
 
-static bool move(node *n)
+static bool move(node *n) STK_REQUIRES(run_role)
 {
     bool moved = false;
     switch (n->kind) {
@@ -133,14 +135,15 @@ static bool move(node *n)
 }
 
 /* What the reader does not want to see. */
-static bool clear_sink(stk_run *run)
+static bool clear_sink(stk_run *run) STK_REQUIRES(run_role)
 {
     bool moved = false;
     for (;;) {
         stk_item *item = edge_peek(run->sink);
         if (!item) return moved;
         run_judge(run, item);
-        const bool unseen = item->state == ITEM_GAP || (item->state == ITEM_MARK && !run->epoch_ends);
+        const bool unseen =
+            item->state == ITEM_GAP || (item->state == ITEM_MARK && !run->epoch_ends);
         if (!unseen) return moved;
         item = edge_take(run->sink);
         run_item_put(run, &item);

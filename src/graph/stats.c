@@ -39,7 +39,7 @@ static int32_t running_in(const stk_run *run, const stage *s)
     return 0;
 }
 
-static void fill(stk_run *run, stk_stats *out) STK_REQUIRES(run->lock)
+static void fill(stk_run *run, stk_stats *out) STK_REQUIRES(run_role)
 {
     run_tick(run, stk_clock_ns());
     out->elapsed_ns = run->ticked - run->started;
@@ -67,9 +67,9 @@ stk_err stk_run_stats(stk_run *run, stk_stats **out)
         stk_stats_free(&s);
         return STK_ENOMEM;
     }
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     fill(run, s);
-    stk_mutex_unlock(&run->lock);
+    run_unlock(run);
     stats_verdict(s);
     *out = s;
     return STK_OK;
@@ -85,7 +85,7 @@ void stk_stats_free(stk_stats **ps)
     stk_free(s);
 }
 
-static stk_err copy_failures(const stk_run *run, stk_failure *out, size_t *n) STK_REQUIRES(run->lock)
+static stk_err copy_failures(const stk_run *run, stk_failure *out, size_t *n) STK_REQUIRES(run_role)
 {
     for (const failure *f = run->kept; f; f = f->next) {
         const size_t size = strlen(f->what.key) + 1;
@@ -106,9 +106,9 @@ stk_err stk_run_failures(stk_run *run, stk_failure **out, size_t *n)
     stk_failure *copy = stk_alloc_zero(MAX_KEPT_FAILURES, sizeof(*copy));
     if (!copy) return STK_ENOMEM;
     size_t made = 0;
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     stk_err err = copy_failures(run, copy, &made);
-    stk_mutex_unlock(&run->lock);
+    run_unlock(run);
     if (err) {
         stk_failures_free(&copy, made);
         return err;

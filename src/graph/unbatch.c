@@ -31,14 +31,14 @@ static stk_err unbatch_expand(const void *params, void *state, void **cursor, st
     const stk_source_class *cls = stk_source_get_class(out->source);
     static const char *const image[] = {"image"};
     size_t n = 1;
-    const char *const *names =
-        cls->parts ? cls->parts(stk_source_params(out->source), &n) : image;
+    const char *const *names = cls->parts ? cls->parts(stk_source_params(out->source), &n) : image;
     stk_err err = stk_item_set_num_parts(out, n);
     for (size_t i = 0; i < n && !err; i++) {
         const int field = stk_batch_find(b, names[i]);
         if (field >= 0) err = share_field(b, (size_t)field, index, out, i);
     }
-    return err ? stk_diag_set(diag, err, "sample %lld of a batch: %s", (long long)out->id, stk_err_str(err))
+    return err ? stk_diag_set(diag, err, "sample %lld of a batch: %s", (long long)out->id,
+                              stk_err_str(err))
                : STK_OK;
 }
 

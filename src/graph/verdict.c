@@ -12,9 +12,9 @@
 #define TOO_EARLY_NS 20000000 /* 20 ms of run say nothing yet */
 #define MOSTLY 0.5
 
-static double share(int64_t part, int64_t whole)
+static double share(int64_t some, int64_t whole)
 {
-    return whole > 0 ? (double)part / (double)whole : 0;
+    return whole > 0 ? (double)some / (double)whole : 0;
 }
 
 static bool is_work(const stk_stage_stats *s)
@@ -44,7 +44,8 @@ static int most_busy(const stk_stats *st)
 {
     int best = 0;
     for (size_t i = 0; i < st->num_stages; i++)
-        if (is_work(&st->stages[i]) && st->stages[i].busy_ns > st->stages[best].busy_ns) best = (int)i;
+        if (is_work(&st->stages[i]) && st->stages[i].busy_ns > st->stages[best].busy_ns)
+            best = (int)i;
     return best;
 }
 
@@ -53,7 +54,8 @@ static int waiting_source(const stk_stats *st)
 {
     for (size_t i = 0; i < st->num_stages; i++) {
         const stk_stage_stats *s = &st->stages[i];
-        if (!strcmp(s->kind, "source") && share(s->wait_in_ns, st->elapsed_ns) > MOSTLY) return (int)i;
+        if (!strcmp(s->kind, "source") && share(s->wait_in_ns, st->elapsed_ns) > MOSTLY)
+            return (int)i;
     }
     return -1;
 }
@@ -74,15 +76,20 @@ static void blame_stage(stk_stats *st)
     const stk_stage_stats *l = &st->stages[loaded], *b = &st->stages[busy];
     if (slow_source >= 0) {
         say(st, slow_source, "the others wait for its listing", "list fewer or faster folders");
-    } else if (load(st, l) > MOSTLY && !strcmp(l->kind, "source")) {
+    }
+    else if (load(st, l) > MOSTLY && !strcmp(l->kind, "source")) {
         snprintf(why, sizeof(why), "it is at work %.0f%% of the time", 100 * load(st, l));
         say(st, loaded, why, "the others wait for it");
-    } else if (load(st, l) > MOSTLY && load(st, l) * l->concurrency + 0.01 >= share(b->busy_ns, st->elapsed_ns)) {
+    }
+    else if (load(st, l) > MOSTLY &&
+             load(st, l) * l->concurrency + 0.01 >= share(b->busy_ns, st->elapsed_ns)) {
         snprintf(why, sizeof(why), "%.1f of its %d at once are busy", load(st, l) * l->concurrency,
                  (int)l->concurrency);
-        say(st, loaded, why, l->concurrency == st->num_threads ? "more threads or less work for it help"
-                                                               : "a higher concurrency helps");
-    } else {
+        say(st, loaded, why,
+            l->concurrency == st->num_threads ? "more threads or less work for it help"
+                                              : "a higher concurrency helps");
+    }
+    else {
         snprintf(why, sizeof(why), "it uses %.1f of %d threads", share(b->busy_ns, st->elapsed_ns),
                  (int)st->num_threads);
         say(st, busy, why, "more threads or less work for it help");
@@ -99,10 +106,13 @@ void stats_verdict(stk_stats *st)
         return;
     }
     const int64_t read_ns = r->busy_ns + r->wait_in_ns;
-    if (st->results > 0 && share(r->busy_ns, read_ns) > MOSTLY && st->queues[st->num_queues - 1].full > MOSTLY) {
+    if (st->results > 0 && share(r->busy_ns, read_ns) > MOSTLY &&
+        st->queues[st->num_queues - 1].full > MOSTLY) {
         st->bottleneck = reader;
-        snprintf(st->verdict, sizeof(st->verdict), "The consumer is the bottleneck: results wait for it "
-                 "%.0f%% of the time; the pipeline could go faster.", 100 * st->queues[st->num_queues - 1].full);
+        snprintf(st->verdict, sizeof(st->verdict),
+                 "The consumer is the bottleneck: results wait for it "
+                 "%.0f%% of the time; the pipeline could go faster.",
+                 100 * st->queues[st->num_queues - 1].full);
         return;
     }
     blame_stage(st);

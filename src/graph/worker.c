@@ -7,8 +7,8 @@
 #include "base/alloc.h"
 #include "graph/engine.h"
 
-#define SLOW_NS 50e3   /* a thread that is at work this long will not look around soon */
-#define WORTH_NS 30e3  /* ready work worth a wake-up beside threads that will look around soon */
+#define SLOW_NS 50e3      /* a thread that is at work this long will not look around soon */
+#define WORTH_NS 30e3     /* ready work worth a wake-up beside threads that will look around soon */
 #define SLICE_NS 10000000 /* how long a run keeps a worker that another run waits for */
 
 /* What is ready in one class of work, and whether those at work will be back soon. */
@@ -25,14 +25,15 @@ static bool urgent(const node *n)
     return n->out->len <= n->out->window / 4 || !edge_peek(n->out);
 }
 
-static outlook look(stk_run *run, bool blocking)
+static outlook look(stk_run *run, bool blocking) STK_REQUIRES(run_role)
 {
     outlook o = {0};
     for (size_t i = 0; i < run->num_nodes; i++) {
         const node *n = &run->nodes[i];
         if (n->blocking != blocking) continue;
         const bool known = n->cost_ns >= 0;
-        if (n->running > 0 && (!known || n->cost_ns > SLOW_NS || (double)(run->ticked - n->since) > 2 * SLOW_NS))
+        if (n->running > 0 &&
+            (!known || n->cost_ns > SLOW_NS || (double)(run->ticked - n->since) > 2 * SLOW_NS))
             o.slow = true;
         const size_t ready = node_ready(n);
         if (!ready) continue;
@@ -42,7 +43,7 @@ static outlook look(stk_run *run, bool blocking)
     return o;
 }
 
-static bool wants_worker(stk_run *run)
+static bool wants_worker(stk_run *run) STK_REQUIRES(run_role)
 {
     if (run->active + run->coming >= run->num_threads) return false;
     const outlook o = look(run, false);
@@ -50,7 +51,7 @@ static bool wants_worker(stk_run *run)
     return run->active + run->coming == 0 || o.slow || o.cost_ns > WORTH_NS;
 }
 
-static bool wants_io(stk_run *run)
+static bool wants_io(stk_run *run) STK_REQUIRES(run_role)
 {
     const int32_t busy = run->io_lanes - run->io_waiting;
     if (run->io_most == 0 || busy + run->io_coming >= run->io_most) return false;
@@ -76,11 +77,11 @@ static void start_io(stk_run *run, int32_t index)
         (void)pthread_detach(l->thread.os); /* the run waits for it by counting */
         return;
     }
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     run->io_lanes--;
     run->io_most = index; /* no use in asking again */
     stk_cond_broadcast(&run->idle);
-    stk_mutex_unlock(&run->lock);
+    run_unlock(run);
     run_unref(run, 1);
 }
 
@@ -101,20 +102,21 @@ void run_leave(stk_run *run)
             if (run->io_waiting > run->io_coming) {
                 run->io_coming++;
                 stk_cond_signal(&run->io);
-            } else if (run->io_made < run->io_most) {
+            }
+            else if (run->io_made < run->io_most) {
                 run->io_lanes++;
                 io = run->io_made++;
             }
         }
     }
-    stk_mutex_unlock(&run->lock);
+    run_unlock(run);
     if (worker) stk_executor_wake(run->executor, &run->client);
     if (io >= 0) start_io(run, io);
     if (retire) run_retire(run);
 }
 
 /* Runs one task, if there is one: the lock is given up and taken again. */
-static bool step(stk_run *run, lane *l, task *t) STK_REQUIRES(run->lock)
+static bool step(stk_run *run, lane *l, task *t) STK_REQUIRES(run_role)
 {
     run_settle(run);
     if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) return false;
@@ -124,7 +126,7 @@ static bool step(stk_run *run, lane *l, task *t) STK_REQUIRES(run->lock)
     if (t->node->running == 1) t->node->since = t->began;
     run_leave(run);
     task_exec(l, t);
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     run_finish(t, l);
     return true;
 }
@@ -136,7 +138,7 @@ bool run_work(stk_client *client, int32_t worker)
     const int64_t begin = stk_clock_ns();
     bool more = false;
     task t = {0};
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     if (run->coming > 0) run->coming--;
     run->active++;
     while (!more && step(run, l, &t))
@@ -151,15 +153,15 @@ static void *io_work(void *arg)
     lane *l = arg;
     stk_run *run = l->run;
     task t = {0};
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     while (!atomic_load_explicit(&run->cancelled, memory_order_relaxed)) {
         if (step(run, l, &t)) continue;
         if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) break;
         run->io_waiting++;
         run_leave(run); /* what the last step changed */
-        stk_mutex_lock(&run->lock);
+        run_lock(run);
         while (run->io_coming == 0 && !atomic_load_explicit(&run->cancelled, memory_order_relaxed))
-            (void)stk_cond_wait(&run->io, &run->lock, STK_NEVER);
+            (void)run_wait(run, &run->io, STK_NEVER);
         run->io_waiting--;
         if (run->io_coming > 0) run->io_coming--;
     }
@@ -176,20 +178,21 @@ stk_err run_start_io(stk_run *run, stk_diag *diag)
     for (size_t i = 0; i < run->num_nodes; i++)
         if (run->nodes[i].blocking && run->nodes[i].kind != NODE_SOURCE)
             most += run->nodes[i].concurrency;
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     run->io_most = most < STK_MAX_IO_THREADS ? (int32_t)most : STK_MAX_IO_THREADS;
     const bool some = most > 0;
     if (some) {
         run->io_lanes++;
         run->io_made++;
     }
-    stk_mutex_unlock(&run->lock);
+    run_unlock(run);
     if (!some) return STK_OK;
     start_io(run, 0);
-    stk_mutex_lock(&run->lock);
+    run_lock(run);
     const bool started = run->io_lanes > 0;
-    stk_mutex_unlock(&run->lock);
+    run_unlock(run);
     if (started) return STK_OK;
-    return stk_diag_set(diag, STK_EAGAIN, "the system refused a thread for reading: raise the limit on "
+    return stk_diag_set(diag, STK_EAGAIN,
+                        "the system refused a thread for reading: raise the limit on "
                         "processes (ulimit -u)");
 }

@@ -22,8 +22,9 @@ static void raise_names_the_first(void)
         s.first_id = 1;
         size_t n;
         stk_diag diag;
-        CHECK_EQ(kit_run(failing(&s, &(kit_op){.fail_every = 33}, NULL), threads, got, N, &n, &diag),
-                 STK_ECORRUPT);
+        CHECK_EQ(
+            kit_run(failing(&s, &(kit_op){.fail_every = 33}, NULL), threads, got, N, &n, &diag),
+            STK_ECORRUPT);
         CHECK_EQ(n, 6 * 6); /* ids 1..30: every batch before that of 33 */
         CHECK(!strcmp(diag.text, "stage 'value', sample 33, sample-33: planned failure"));
     }
@@ -85,14 +86,16 @@ static void skip_has_limits(void)
         size_t n;
         stk_diag diag;
         const stk_stage_opts three = {.on_error = STK_SKIP, .max_failures = 3};
-        CHECK_EQ(kit_run(failing(&s, &(kit_op){.fail_every = 10}, &three), threads, got, N, &n, &diag),
-                 STK_ETOOMANY);
+        CHECK_EQ(
+            kit_run(failing(&s, &(kit_op){.fail_every = 10}, &three), threads, got, N, &n, &diag),
+            STK_ETOOMANY);
         CHECK_EQ(n, 7 * 6 - 3); /* ids 1..35; 40 is the fourth */
         CHECK(strstr(diag.text, "4 samples failed, which exceeds max_failures (3)"));
         CHECK(strstr(diag.text, "sample 10: planned failure") && strstr(diag.text, "sample 40:"));
         const stk_stage_opts rate = {.on_error = STK_SKIP, .max_failure_rate = 0.3};
-        CHECK_EQ(kit_run(failing(&s, &(kit_op){.fail_every = 3}, &rate), threads, got, N, &n, &diag),
-                 STK_ETOOMANY);
+        CHECK_EQ(
+            kit_run(failing(&s, &(kit_op){.fail_every = 3}, &rate), threads, got, N, &n, &diag),
+            STK_ETOOMANY);
         CHECK(strstr(diag.text, "of 102 samples failed"));
         const stk_stage_opts none = {.on_error = STK_SKIP, .max_failures = -5};
         CHECK_EQ(kit_run(failing(&s, &(kit_op){.fail_id = 7}, &none), threads, got, N, &n, &diag),
@@ -109,15 +112,17 @@ static void substitute_fills_the_slot(void)
         s.gap_at = 50;
         stk_diag diag;
         const stk_stage_opts opts = {.on_error = STK_SUBSTITUTE};
-        CHECK_EQ(kit_run(failing(&s, &(kit_op){.fail_every = 10}, &opts), threads, got, N, &n, &diag),
-                 STK_EEND);
+        CHECK_EQ(
+            kit_run(failing(&s, &(kit_op){.fail_every = 10}, &opts), threads, got, N, &n, &diag),
+            STK_EEND);
         CHECK_EQ(n, 120); /* the gap of the source, too, holds ranks level */
         for (size_t i = 0; i < n; i++) CHECK(got[i] < 0 || got[i] / 10 > 0);
         if (threads == 1) memcpy(want, got, sizeof(got));
         if (threads == 1) n0 = n;
         CHECK(n == n0 && !memcmp(want, got, n * sizeof(*got)));
-        CHECK_EQ(kit_run(failing(&s, &(kit_op){.fail_every = 1}, &opts), threads, got, N, &n, &diag),
-                 STK_ECORRUPT);
+        CHECK_EQ(
+            kit_run(failing(&s, &(kit_op){.fail_every = 1}, &opts), threads, got, N, &n, &diag),
+            STK_ECORRUPT);
         CHECK_EQ(n, 0);
     }
 }
@@ -126,7 +131,8 @@ static void batches_say_what_was_substituted(void)
 {
     kit_source s = kit_counting(4);
     s.first_id = 1;
-    stk_plan *p = failing(&s, &(kit_op){.fail_id = 2}, &(stk_stage_opts){.on_error = STK_SUBSTITUTE});
+    stk_plan *p =
+        failing(&s, &(kit_op){.fail_id = 2}, &(stk_stage_opts){.on_error = STK_SUBSTITUTE});
     stk_run *run;
     stk_batch *b;
     stk_tensor ids, flags;
@@ -192,14 +198,16 @@ static stk_plan *path_of(stk_op *op)
 
 static stk_plan *everything(kit_source *s)
 {
-    stk_plan *p = kit_plan(s, kit_value(&(kit_op){.fail_every = 6}), &(stk_stage_opts){.on_error = STK_SUBSTITUTE});
+    stk_plan *p = kit_plan(s, kit_value(&(kit_op){.fail_every = 6}),
+                           &(stk_stage_opts){.on_error = STK_SUBSTITUTE});
     if (!p) return NULL;
     stk_plan *paths[] = {path_of(kit_add(NULL)), path_of(kit_same(&(kit_op){.blocking = true}))};
     stk_plan_route(p, odd, NULL, 2, paths, &(stk_stage_opts){.on_error = STK_SKIP});
     stk_plan_pipe(p, kit_repeat(NULL), NULL);
     stk_plan_batch(p, 4, NULL);
     stk_plan_unbatch(p, NULL);
-    stk_plan_pipe(p, kit_random(&(kit_op){.fail_every = 7}), &(stk_stage_opts){.on_error = STK_SKIP});
+    stk_plan_pipe(p, kit_random(&(kit_op){.fail_every = 7}),
+                  &(stk_stage_opts){.on_error = STK_SKIP});
     stk_plan_batch(p, 3, NULL);
     stk_plan_sink(p, 2);
     return p;
@@ -220,12 +228,13 @@ static void survives_every_failure(void)
         if (err == STK_EEND && n == n0 && !memcmp(got, want, n * sizeof(*got)))
             err = stk_fault_armed() ? STK_OK : STK_ENOMEM; /* it coped */
         else
-            CHECK(err == STK_ENOMEM || err == STK_EAGAIN || err == STK_EINVAL || err == STK_ETOOMANY ||
-                  err == STK_EEND);
+            CHECK(err == STK_ENOMEM || err == STK_EAGAIN || err == STK_EINVAL ||
+                  err == STK_ETOOMANY || err == STK_EEND);
     }
     stk_fault_arm(-1);
 }
 
-TESTS(TEST(raise_names_the_first), TEST(a_failed_run_stays_failed), TEST(skip_counts), TEST(skip_has_limits),
-      TEST(substitute_fills_the_slot), TEST(batches_say_what_was_substituted),
-      TEST(source_failures_end_the_run), TEST(expand_failures), TEST(survives_every_failure))
+TESTS(TEST(raise_names_the_first), TEST(a_failed_run_stays_failed), TEST(skip_counts),
+      TEST(skip_has_limits), TEST(substitute_fills_the_slot),
+      TEST(batches_say_what_was_substituted), TEST(source_failures_end_the_run),
+      TEST(expand_failures), TEST(survives_every_failure))

@@ -46,7 +46,8 @@ static stk_err source_next(void *p, stk_item *item, stk_diag *diag)
         atomic_store(&s->held_ctx, c->env.ctx);
         return STK_EAGAIN;
     }
-    if (c->position == s->fail_at) return stk_diag_set(diag, s->fail_with, "planned failure of the source");
+    if (c->position == s->fail_at)
+        return stk_diag_set(diag, s->fail_with, "planned failure of the source");
     if (c->position == s->gap_at) {
         c->position++;
         return STK_ENOTFOUND;
@@ -177,21 +178,21 @@ static stk_err random_run(const void *params, void *state, stk_item *item, stk_d
     return err;
 }
 
-static stk_err repeat_expand(const void *params, void *state, void **cursor, stk_item *in, int64_t index,
-                             stk_item *out, stk_diag *diag)
+static stk_err repeat_expand(const void *params, void *state, void **at, stk_item *in,
+                             int64_t index, stk_item *out, stk_diag *diag)
 {
     (void)state;
-    if (!*cursor && !(*cursor = stk_alloc(1))) return STK_ENOMEM;
+    if (!*at && !(*at = stk_alloc(1))) return STK_ENOMEM;
     stk_err err = act(params, in, diag);
     if (err) return err;
     if (index >= stk_item_id(in) % 4) return STK_EEND;
     return put(out, *(int64_t *)stk_item_array(in, 0).data + index);
 }
 
-static void repeat_end(const void *params, void *cursor)
+static void repeat_end(const void *params, void *at)
 {
     (void)params;
-    stk_free(cursor);
+    stk_free(at);
 }
 
 static void known(const void *params, size_t i, stk_spec *out)
@@ -201,16 +202,47 @@ static void known(const void *params, size_t i, stk_spec *out)
 }
 
 static const stk_op_class classes[] = {
-    {.name = "value", .in = STK_KIND_KEY, .out = STK_KIND_ARRAY, .run = value_run, .spec = known, .fini = stk_free},
+    {.name = "value",
+     .in = STK_KIND_KEY,
+     .out = STK_KIND_ARRAY,
+     .run = value_run,
+     .spec = known,
+     .fini = stk_free},
     {.name = "same", .run = same_run, .flags = STK_OP_IN_PLACE, .fini = stk_free},
-    {.name = "add", .in = STK_KIND_ARRAY, .out = STK_KIND_ARRAY, .flags = STK_OP_IN_PLACE, .run = add_run, .fini = stk_free},
-    {.name = "random", .in = STK_KIND_ARRAY, .out = STK_KIND_ARRAY, .flags = STK_OP_IN_PLACE, .run = random_run, .fini = stk_free},
-    {.name = "batch_sum", .in = STK_KIND_BATCH, .out = STK_KIND_BATCH, .run = same_run, .fini = stk_free},
-    {.name = "repeat", .in = STK_KIND_ARRAY, .out = STK_KIND_ARRAY, .expand = repeat_expand,
-     .expand_end = repeat_end, .fini = stk_free},
-    {.name = "blocking_value", .in = STK_KIND_KEY, .out = STK_KIND_ARRAY, .flags = STK_OP_BLOCKING,
-     .run = value_run, .spec = known, .fini = stk_free},
-    {.name = "blocking_same", .flags = STK_OP_BLOCKING | STK_OP_IN_PLACE, .run = same_run, .fini = stk_free},
+    {.name = "add",
+     .in = STK_KIND_ARRAY,
+     .out = STK_KIND_ARRAY,
+     .flags = STK_OP_IN_PLACE,
+     .run = add_run,
+     .fini = stk_free},
+    {.name = "random",
+     .in = STK_KIND_ARRAY,
+     .out = STK_KIND_ARRAY,
+     .flags = STK_OP_IN_PLACE,
+     .run = random_run,
+     .fini = stk_free},
+    {.name = "batch_sum",
+     .in = STK_KIND_BATCH,
+     .out = STK_KIND_BATCH,
+     .run = same_run,
+     .fini = stk_free},
+    {.name = "repeat",
+     .in = STK_KIND_ARRAY,
+     .out = STK_KIND_ARRAY,
+     .expand = repeat_expand,
+     .expand_end = repeat_end,
+     .fini = stk_free},
+    {.name = "blocking_value",
+     .in = STK_KIND_KEY,
+     .out = STK_KIND_ARRAY,
+     .flags = STK_OP_BLOCKING,
+     .run = value_run,
+     .spec = known,
+     .fini = stk_free},
+    {.name = "blocking_same",
+     .flags = STK_OP_BLOCKING | STK_OP_IN_PLACE,
+     .run = same_run,
+     .fini = stk_free},
 };
 
 static stk_op *make(size_t cls, const kit_op *o)
@@ -301,7 +333,8 @@ stk_err kit_read(stk_run *run, int64_t *values, size_t max, size_t *n, stk_diag 
     }
 }
 
-stk_err kit_run(stk_plan *plan, int32_t threads, int64_t *values, size_t max, size_t *n, stk_diag *diag)
+stk_err kit_run(stk_plan *plan, int32_t threads, int64_t *values, size_t max, size_t *n,
+                stk_diag *diag)
 {
     stk_run *run = NULL;
     *n = 0;

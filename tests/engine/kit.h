@@ -14,11 +14,11 @@
 
 typedef struct kit_source {
     int64_t samples, epochs;
-    int64_t first_id;    /* ids are first_id, first_id + 1, ... */
-    int64_t fail_at;     /* the position whose `next` fails, -1: none */
-    int64_t gap_at;      /* the position without a sample, -1: none */
+    int64_t first_id; /* ids are first_id, first_id + 1, ... */
+    int64_t fail_at;  /* the position whose `next` fails, -1: none */
+    int64_t gap_at;   /* the position without a sample, -1: none */
     stk_err fail_with;
-    int64_t hold_at;     /* the position before which it says STK_EAGAIN once, -1: none */
+    int64_t hold_at;          /* the position before which it says STK_EAGAIN once, -1: none */
     _Atomic(void *) held_ctx; /* set while it holds: pass it to kit_release */
     void (*held_wake)(void *);
 } kit_source;
@@ -32,11 +32,11 @@ kit_source kit_counting(int64_t n);
 void kit_release(kit_source *s);
 
 typedef struct kit_op {
-    int64_t fail_every;  /* ids that it divides fail; 0: none */
-    int64_t fail_id;     /* this id fails; 0: none */
+    int64_t fail_every; /* ids that it divides fail; 0: none */
+    int64_t fail_id;    /* this id fails; 0: none */
     bool blocking;
-    bool no_spec;        /* its array is not known beforehand */
-    int64_t spin_ns;     /* work for this long */
+    bool no_spec;          /* its array is not known beforehand */
+    int64_t spin_ns;       /* work for this long */
     _Atomic int64_t *gate; /* waits until it is not 0, or the item is cancelled */
     bool stubborn;         /* ... and does not look whether it is */
     _Atomic int64_t *calls;
@@ -62,6 +62,7 @@ stk_plan *kit_plan(kit_source *source, stk_op *op, const stk_stage_opts *opts);
 stk_err kit_read(stk_run *run, int64_t *values, size_t max, size_t *n, stk_diag *diag);
 
 /* Starts the plan with that many threads, reads it to its end, frees both. */
-stk_err kit_run(stk_plan *plan, int32_t threads, int64_t *values, size_t max, size_t *n, stk_diag *diag);
+stk_err kit_run(stk_plan *plan, int32_t threads, int64_t *values, size_t max, size_t *n,
+                stk_diag *diag);
 
 #endif /* STK_TESTS_ENGINE_KIT_H */

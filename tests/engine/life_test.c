@@ -113,7 +113,8 @@ static void stop_names_what_still_runs(void)
 {
     _Atomic int64_t gate = 0, calls = 0;
     kit_source s = kit_counting(10);
-    stk_run *run = start(batches(&s, &(kit_op){.gate = &gate, .calls = &calls, .stubborn = true}), NULL);
+    stk_run *run =
+        start(batches(&s, &(kit_op){.gate = &gate, .calls = &calls, .stubborn = true}), NULL);
     stk_diag diag;
     while (!atomic_load(&calls)) sched_yield();
     CHECK_EQ(stk_run_stop(run, 1000000, &diag), STK_ETIMEOUT);
@@ -177,7 +178,8 @@ static void epochs_end_when_asked(void)
 static void runs_share_an_executor(void)
 {
     stk_executor *ex;
-    CHECK_EQ(stk_executor_new(&(stk_executor_opts){.num_threads = 2, .name = "shared"}, &ex, NULL), STK_OK);
+    CHECK_EQ(stk_executor_new(&(stk_executor_opts){.num_threads = 2, .name = "shared"}, &ex, NULL),
+             STK_OK);
     kit_source s = kit_counting(500);
     stk_plan *p = batches(&s, NULL);
     stk_run *runs[5];
@@ -197,7 +199,8 @@ static void concurrency_is_kept(void)
 {
     for (int blocking = 0; blocking < 2; blocking++) {
         _Atomic int64_t at_once = 0, most = 0;
-        const kit_op op = {.blocking = blocking, .at_once = &at_once, .at_once_max = &most, .spin_ns = 50000};
+        const kit_op op = {
+            .blocking = blocking, .at_once = &at_once, .at_once_max = &most, .spin_ns = 50000};
         kit_source s = kit_counting(300);
         size_t n;
         stk_plan *p = kit_plan(&s, kit_value(&op), &(stk_stage_opts){.concurrency = 3});
@@ -212,7 +215,8 @@ static void blocking_work_has_its_own_threads(void)
 {
     _Atomic int64_t gate = 0, calls = 0;
     kit_source s = kit_counting(16);
-    stk_plan *p = kit_plan(&s, kit_value(&(kit_op){.blocking = true, .gate = &gate, .calls = &calls}), NULL);
+    stk_plan *p =
+        kit_plan(&s, kit_value(&(kit_op){.blocking = true, .gate = &gate, .calls = &calls}), NULL);
     stk_plan_sink(p, 16);
     stk_run *run = start(p, &(stk_run_opts){.num_threads = 2});
     while (atomic_load(&calls) < 16) sched_yield();
@@ -283,6 +287,7 @@ static void idle_is_idle(void)
 
 TESTS(TEST(waiting_sources_wake_the_run), TEST(close_drains), TEST(cancel_wakes_the_reader),
       TEST(free_at_any_moment), TEST(stop_names_what_still_runs), TEST(items_outlive_the_run),
-      TEST(keeping_all_batches_hangs_nothing), TEST(epochs_end_when_asked), TEST(runs_share_an_executor),
-      TEST(concurrency_is_kept), TEST(blocking_work_has_its_own_threads),
-      TEST(fork_is_refused_in_the_child), TEST(idle_is_idle))
+      TEST(keeping_all_batches_hangs_nothing), TEST(epochs_end_when_asked),
+      TEST(runs_share_an_executor), TEST(concurrency_is_kept),
+      TEST(blocking_work_has_its_own_threads), TEST(fork_is_refused_in_the_child),
+      TEST(idle_is_idle))

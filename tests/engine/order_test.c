@@ -70,11 +70,15 @@ static void batches_group_by_plan(void)
     CHECK_EQ(kit_run(batched(7, NULL, 1, 9), 2, got, 4 * N, &n, NULL), STK_EEND);
     CHECK_EQ(n, 15 + 89);
     CHECK_EQ(got[0], -8);
-    CHECK_EQ(got[8], -7); /* 8..14 without 9 */
+    CHECK_EQ(got[8], -7);     /* 8..14 without 9 */
     CHECK_EQ(got[n - 2], -2); /* 99 failed, 100 alone */
-    CHECK_EQ(kit_run(batched(7, &(stk_batch_opts){.drop_last = true}, 2, 0), 2, got, 4 * N, &n, NULL), STK_EEND);
+    CHECK_EQ(
+        kit_run(batched(7, &(stk_batch_opts){.drop_last = true}, 2, 0), 2, got, 4 * N, &n, NULL),
+        STK_EEND);
     CHECK_EQ(n, 2 * (14 + 98));
-    CHECK_EQ(kit_run(batched(1, &(stk_batch_opts){.keep_empty = true}, 1, 2), 2, got, 4 * N, &n, NULL), STK_EEND);
+    CHECK_EQ(
+        kit_run(batched(1, &(stk_batch_opts){.keep_empty = true}, 1, 2), 2, got, 4 * N, &n, NULL),
+        STK_EEND);
     CHECK_EQ(n, 100 + 50);
     CHECK_EQ(kit_run(batched(1, NULL, 1, 2), 2, got, 4 * N, &n, NULL), STK_EEND);
     CHECK_EQ(n, 50 + 50);
@@ -184,6 +188,7 @@ static void merge_interleaves(void)
     CHECK(!memcmp(got, want, n * sizeof(*got)));
 }
 
-TESTS(TEST(maps_keep_order), TEST(completion_loses_nothing), TEST(batches_are_the_same_with_any_threads),
-      TEST(batches_group_by_plan), TEST(unknown_specs_are_copied), TEST(expand_keeps_order),
-      TEST(route_rejoins), TEST(merge_interleaves))
+TESTS(TEST(maps_keep_order), TEST(completion_loses_nothing),
+      TEST(batches_are_the_same_with_any_threads), TEST(batches_group_by_plan),
+      TEST(unknown_specs_are_copied), TEST(expand_keeps_order), TEST(route_rejoins),
+      TEST(merge_interleaves))

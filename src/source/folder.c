@@ -13,12 +13,14 @@ stk_err stk_folder_path(const stk_folder *f, const char *name, char *dst, size_t
 {
     /* From the end to the beginning, then moved to the front. */
     size_t at = size;
+    char end = 0;
     for (const char *part = name ? name : f->name; part;) {
-        const size_t len = strlen(part) + 1;
-        if (len > at) return STK_ELIMIT;
+        const size_t len = strlen(part);
+        if (len + 1 > at) return STK_ELIMIT;
+        dst[--at] = end;
         at -= len;
-        memcpy(dst + at, part, len - 1);
-        dst[at + len - 1] = part == (name ? name : f->name) ? 0 : '/';
+        memcpy(dst + at, part, len);
+        end = '/';
         if (part != name) f = f->parent;
         part = f ? f->name : NULL;
     }

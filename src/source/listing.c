@@ -81,7 +81,7 @@ void stk_listing_free(stk_listing **pl)
     if (forked && !is_complete(l))
         return; /* its threads, and what they were doing, are the parent's */
 
-    if (!forked && l->num_threads) {
+    if (!forked && atomic_load_explicit(&l->started, memory_order_acquire)) {
         stk_mutex_lock(&l->lock);
         atomic_store_explicit(&l->stop, true, memory_order_relaxed);
         stk_cond_broadcast(&l->work);

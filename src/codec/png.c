@@ -65,7 +65,9 @@ static stk_err fail(int code, stk_diag *diag)
 {
     stk_err err = STK_ECORRUPT;
     if (starved || code == SPNG_EMEM) return stk_diag_set(diag, STK_ENOMEM, "PNG: out of memory");
-    if (code == SPNG_ECHUNK_LIMITS) err = STK_ELIMIT;
+    if (code == SPNG_ECHUNK_LIMITS)
+        return stk_diag_set(diag, STK_ELIMIT, "PNG: texts and profiles of more than %zu MiB",
+                            MAX_CHUNK >> 20);
     if (code == SPNG_ECHUNK_UNKNOWN_CRITICAL) err = STK_EUNSUPPORTED;
     return stk_diag_set(diag, err, "PNG: %s", spng_strerror(code));
 }

@@ -270,6 +270,39 @@ static void bomb(void)
     free(f.data);
 }
 
+/* A few kilobytes of text that unpack to many megabytes. */
+static void text_bomb(void)
+{
+    const size_t size = 20 << 20;
+    char *letters = calloc(1, size + 1); /* libspng also looks for its end */
+    memset(letters, 'a', size);
+    struct file f;
+    int code;
+    spng_ctx *ctx = spng_ctx_new(SPNG_CTX_ENCODER);
+    struct spng_ihdr ihdr = {.width = 1, .height = 1, .bit_depth = 8};
+    struct spng_text text = {"key", SPNG_ZTXT, .length = size, .text = letters};
+    CHECK_EQ(spng_set_option(ctx, SPNG_ENCODE_TO_BUFFER, 1), 0);
+    CHECK_EQ(spng_set_option(ctx, SPNG_TEXT_COMPRESSION_LEVEL, 1), 0);
+    CHECK_EQ(spng_set_ihdr(ctx, &ihdr), 0);
+    CHECK_EQ(spng_set_text(ctx, &text, 1), 0);
+    CHECK_EQ(spng_encode_image(ctx, "x", 1, SPNG_FMT_PNG, SPNG_ENCODE_FINALIZE), 0);
+    f.data = spng_get_png_buffer(ctx, &f.size, &code);
+    CHECK(f.data && f.size < size / 100);
+    spng_ctx_free(ctx);
+    free(letters);
+
+    void *state = codec_state(&stk_codec_png);
+    struct pixels p = {0};
+    stk_diag diag;
+    CHECK_EQ(
+        codec_decode(&stk_codec_png, state, f.data, f.size, (stk_window_request){0}, &p, &diag),
+        STK_ELIMIT);
+    CHECK(strstr(diag.text, "texts"));
+    free(p.data);
+    stk_codec_png.close(state);
+    free(f.data);
+}
+
 static void out_of_memory(void)
 {
     for (int interlaced = 0; interlaced < 2; interlaced++) {
@@ -290,4 +323,4 @@ static void not_begun(void)
 }
 
 TESTS(TEST(all_kinds), TEST(describes), TEST(late_exif), TEST(truncated), TEST(damaged),
-      TEST(limits), TEST(bomb), TEST(out_of_memory), TEST(not_begun))
+      TEST(limits), TEST(bomb), TEST(text_bomb), TEST(out_of_memory), TEST(not_begun))

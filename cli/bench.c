@@ -1,0 +1,138 @@
+/* stoker bench: runs the main job on a folder and measures it. */
+#include <signal.h>
+#include <stdio.h>
+
+#include <stoker/run.h>
+
+#include "command.h"
+#include "job.h"
+#include "progress.h"
+#include "report.h"
+#include "say.h"
+#include "usage.h"
+
+/* How often a wait looks for Ctrl-C and shows the progress. */
+#define LOOK_NS (INT64_C(100) * 1000 * 1000)
+
+static const option options[] = {
+    JOB_RUN_OPTIONS,
+    {"limit", OPTION_INT, "N", offsetof(job, limit), 0, INT64_MAX,
+     "end after N images; 0: none (0)"},
+    {"json", OPTION_FLAG, NULL, offsetof(job, json), 0, 0, "print the figures as JSON"},
+    {0},
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+/* Reads to the end, to the limit, or to Ctrl-C. */
+static stk_err read_all(stk_run *run, stk_plan *plan, report *r)
+{
+    progress p;
+    stk_err err = STK_OK;
+    progress_init(&p);
+    while (!interrupted && (r->job->limit == 0 || r->images < r->job->limit)) {
+        stk_batch *batch = NULL;
+        err = stk_run_next(run, LOOK_NS, &batch, &r->diag);
+        if (err == STK_OK) {
+            if (r->batches++ == 0)
+                r->first_batch_ms = (double)(progress_clock() - p.started) * 1e-6;
+            r->images += (int64_t)stk_batch_size(batch);
+            stk_batch_unref(&batch);
+        }
+        else if (err != STK_ETIMEOUT) {
+            break;
+        }
+        const int64_t length = p.terminal ? stk_plan_length(plan) : -1;
+        const int64_t total = length < 0 ? -1 : length * r->job->batch * r->job->epochs;
+        progress_show(&p, r->images, total);
+    }
+    progress_fini(&p);
+    r->seconds = (double)(progress_clock() - p.started) * 1e-9;
+    r->interrupted = interrupted;
+    if (err == STK_OK || err == STK_ETIMEOUT || err == STK_EEND) r->diag = (stk_diag){0};
+    return r->diag.err;
+}
+
+static int judge(const report *r)
+{
+    if (r->diag.err) say_error("%s", r->diag.text);
+    if (r->interrupted) return EXIT_INTERRUPTED;
+    if (r->diag.err == STK_ENOMEM) return EXIT_WORLD;
+    if (r->diag.err) return EXIT_FAILED;
+    if (r->images > 0) return EXIT_FINE;
+    say_error("%s: %s", r->dir, r->num_failures ? "no image could be decoded" : "no images");
+    return EXIT_FAILED;
+}
+
+static int measure(stk_plan *plan, stk_source *source, report *r)
+{
+    const stk_run_opts opts = {.num_threads = (int32_t)r->job->threads};
+    stk_run *run = NULL;
+    int code = EXIT_WORLD;
+    const double cpu = usage_cpu_seconds();
+    stk_err err = stk_run_start(plan, &opts, &run, &r->diag);
+    if (err) {
+        say_error("%s", r->diag.text);
+        return err == STK_EINVAL || err == STK_ELIMIT ? EXIT_USAGE : EXIT_WORLD;
+    }
+    (void)read_all(run, plan, r);
+    r->cpu_seconds = usage_cpu_seconds() - cpu;
+    r->peak_bytes = usage_peak_bytes();
+    stk_run_cancel(run);
+
+    size_t classes = 0;
+    if (!stk_dir_source_classes(source, &classes, NULL)) r->classes = (int64_t)classes;
+    err = stk_run_failures(run, &r->failures, &r->num_failures);
+    if (!err) err = stk_run_stats(run, &r->stats);
+    if (err) {
+        say_error("%s", stk_err_str(err));
+    }
+    else {
+        (r->job->json ? report_json : report_print)(r, stdout);
+        fflush(stdout);
+        code = judge(r);
+    }
+    stk_stats_free(&r->stats);
+    stk_failures_free(&r->failures, r->num_failures);
+    stk_run_free(&run);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    job j = job_defaults;
+    stk_plan *plan = NULL;
+    stk_source *source = NULL;
+    int code = EXIT_FINE;
+    if (!command_parse(&bench_command, &argc, &argv, &j, &code)) return code;
+
+    /* A second Ctrl-C ends the process at once. */
+    const struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    report r = {.dir = argv[0], .job = &j, .classes = -1, .first_batch_ms = -1};
+    code = job_plan(&j, argv[0], &plan, &source);
+    if (code == EXIT_FINE) code = measure(plan, source, &r);
+    stk_source_unref(&source);
+    stk_plan_free(&plan);
+    return code;
+}
+
+const command bench_command = {
+    .name = "bench",
+    .args = "DIR",
+    .help = "load all images of a folder, and say how fast that was",
+    .about = "Reads each image under DIR, decodes a part of it to SIZE x SIZE, with random\n"
+             "crops and flips, and makes batches; folders in DIR are classes.  Prints images\n"
+             "a second, CPU time, memory, what each stage did, and which one holds up the\n"
+             "others.  Ctrl-C ends it, and prints what was measured.",
+    .min_args = 1,
+    .max_args = 1,
+    .options = options,
+    .run = run,
+};

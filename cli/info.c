@@ -1,0 +1,117 @@
+/* stoker info: says what each file is, and decodes it to see whether that works. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <stoker/image.h>
+
+#include "command.h"
+#include "json.h"
+#include "say.h"
+
+typedef struct settings {
+    bool json;
+} settings;
+
+static const option options[] = {
+    {"json", OPTION_FLAG, NULL, offsetof(settings, json), 0, 0, "print a list of objects as JSON"},
+    {0},
+};
+
+typedef struct finding {
+    const char *path;
+    stk_image_info info;
+    size_t bytes;
+    bool known;    /* `info` is filled */
+    stk_diag diag; /* why it does not decode; err is STK_OK when it does */
+} finding;
+
+static void look(finding *f)
+{
+    stk_buffer *data = NULL, *pixels = NULL;
+    stk_tensor image;
+    const stk_image_opts whole = {.quality = STK_QUALITY_EXACT};
+    stk_err err = stk_file_read(f->path, 0, &data, &f->diag);
+    if (err) goto done;
+
+    f->bytes = stk_buffer_size(data);
+    err = stk_image_probe(stk_buffer_data(data), f->bytes, &f->info, &f->diag);
+    if (err) goto done;
+    f->known = true;
+    err = stk_image_decode(stk_buffer_data(data), f->bytes, &whole, 0, &image, &pixels, &f->diag);
+done:
+    if (!err) f->diag = (stk_diag){0};
+    stk_buffer_unref(&pixels);
+    stk_buffer_unref(&data);
+}
+
+static void print_line(const finding *f)
+{
+    const stk_image_info *i = &f->info;
+    if (f->known)
+        say(stdout, "%s: %s %" PRId32 "x%" PRId32 ", %" PRId32 " x %" PRId32 " bit%s%s%s%s",
+            f->path, stk_image_format_str(i->format), i->width, i->height, i->channels, i->bits,
+            *i->detail ? ", " : "", i->detail, i->progressive ? ", progressive" : "",
+            i->animated ? ", animated" : "");
+    else
+        say(stdout, "%s", f->path);
+    if (f->known) say(stdout, ", orientation %" PRId32 ", %zu bytes", i->orientation, f->bytes);
+    if (f->diag.err)
+        say(stdout, ": does not decode: %s\n", f->diag.text);
+    else
+        say(stdout, ": decodes\n");
+}
+
+static void print_object(json *j, const finding *f)
+{
+    const stk_image_info *i = &f->info;
+    json_open(j, NULL, '{');
+    json_string(j, "file", f->path);
+    json_string(j, "format", f->known ? stk_image_format_str(i->format) : NULL);
+    if (f->known) {
+        json_int(j, "width", i->width);
+        json_int(j, "height", i->height);
+        json_int(j, "channels", i->channels);
+        json_int(j, "bits", i->bits);
+        json_int(j, "orientation", i->orientation);
+        json_bool(j, "progressive", i->progressive);
+        json_bool(j, "animated", i->animated);
+        json_string(j, "detail", i->detail);
+    }
+    json_int(j, "bytes", (int64_t)f->bytes);
+    json_bool(j, "decodes", !f->diag.err);
+    json_string(j, "error", f->diag.err ? f->diag.text : NULL);
+    json_close(j, '}');
+}
+
+static int run(int argc, char **argv)
+{
+    settings s = {0};
+    json j = {.to = stdout};
+    int code = EXIT_FINE;
+    if (!command_parse(&info_command, &argc, &argv, &s, &code)) return code;
+
+    if (s.json) json_open(&j, NULL, '[');
+    for (int i = 0; i < argc; i++) {
+        finding f = {.path = argv[i]};
+        look(&f);
+        if (s.json)
+            print_object(&j, &f);
+        else
+            print_line(&f);
+        if (f.diag.err) code = EXIT_FAILED;
+    }
+    if (s.json) json_close(&j, ']');
+    return code;
+}
+
+const command info_command = {
+    .name = "info",
+    .args = "FILE...",
+    .help = "say what images are, and whether they decode",
+    .about = "A line for each file: format, size as stored, channels and bits, orientation, and\n"
+             "whether the whole image decodes.  The exit code is 1 when one of them does not.",
+    .min_args = 1,
+    .max_args = SIZE_MAX,
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,98 @@
+#include "job.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <stoker/ops.h>
+
+#include "command.h"
+#include "say.h"
+
+const job job_defaults = {
+    .size = 224,
+    .batch = 64,
+    .epochs = 1,
+    .reads = 16,
+    .shuffle = true,
+    .columns = 8,
+    .rows = 6,
+};
+
+/* Looks whether `dir` holds folders, which are then the classes. */
+static int find_folders(const char *dir, bool *found)
+{
+    DIR *d = opendir(dir);
+    if (!d) {
+        say_error("%s: %s", dir, strerror(errno));
+        return EXIT_WORLD;
+    }
+    *found = false;
+    for (struct dirent *e = readdir(d); e && !*found; e = readdir(d)) {
+        struct stat st;
+        if (e->d_name[0] == '.' && (!e->d_name[1] || (e->d_name[1] == '.' && !e->d_name[2])))
+            continue;
+        if (e->d_type != DT_DIR && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN) continue;
+        *found = !fstatat(dirfd(d), e->d_name, &st, 0) && S_ISDIR(st.st_mode);
+    }
+    closedir(d);
+    return EXIT_FINE;
+}
+
+/* The words of the option are in an order of their own: the commonest first. */
+static stk_crop crop_of(const job *j)
+{
+    static const stk_crop crops[] = {STK_CROP_RANDOM_RESIZED, STK_CROP_CENTER, STK_CROP_NONE};
+    return crops[j->crop];
+}
+
+static void add_stages(const job *j, stk_plan *plan)
+{
+    const stk_stage_opts read = {
+        .concurrency = (int32_t)j->reads,
+        .order = (stk_order)j->order,
+        .on_error = (stk_on_error)j->on_error,
+    };
+    const stk_stage_opts decode = {
+        .order = (stk_order)j->order,
+        .on_error = (stk_on_error)j->on_error,
+    };
+    const stk_image_opts image = {
+        .width = (int32_t)j->size,
+        .height = (int32_t)j->size,
+        .crop = crop_of(j),
+        .filter = (stk_filter)j->filter,
+        .quality = (stk_quality)j->quality,
+        .flip = j->crop == 0 ? 0.5 : 0,
+    };
+    stk_plan_pipe(plan, stk_op_read(NULL, NULL), &read);
+    stk_plan_pipe(plan, stk_op_decode_image(&image, NULL), &decode);
+    stk_plan_batch(plan, (size_t)j->batch, NULL);
+    stk_plan_sink(plan, 3);
+}
+
+int job_plan(const job *j, const char *dir, stk_plan **out, stk_source **source)
+{
+    stk_diag diag = {0};
+    bool folders = false;
+    *out = NULL;
+    if (source) *source = NULL;
+    const int code = find_folders(dir, &folders);
+    if (code != EXIT_FINE) return code;
+
+    const stk_dir_opts opts = {
+        .labels = folders ? STK_LABELS_DIR : STK_LABELS_NONE,
+        .order = {.shuffle = j->shuffle, .seed = (uint64_t)j->seed, .epochs = j->epochs},
+    };
+    stk_source *files = stk_dir_source(dir, &opts, &diag);
+    if (!files || stk_plan_new(out)) {
+        say_error("%s: %s", dir, files ? stk_err_str(STK_ENOMEM) : diag.text);
+        stk_source_unref(&files);
+        return EXIT_WORLD;
+    }
+    if (source) *source = stk_source_ref(files);
+    stk_plan_source(*out, files);
+    add_stages(j, *out);
+    return EXIT_FINE;
+}

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "source/folder.h"
-#include "source/reader.h"
+#include "tests/source_reader.h"
 #include "tests/tree.h"
 
 static stk_source *make(const struct tree *t, const stk_dir_opts *opts)

@@ -77,11 +77,9 @@ void stk_listing_free(stk_listing **pl)
     stk_listing *l = *pl;
     *pl = NULL;
     if (!l) return;
-    const bool forked = is_forked(l);
-    if (forked && !is_complete(l))
-        return; /* its threads, and what they were doing, are the parent's */
+    if (is_forked(l)) return; /* the parent's threads may have been in the middle of anything */
 
-    if (!forked && atomic_load_explicit(&l->started, memory_order_acquire)) {
+    if (atomic_load_explicit(&l->started, memory_order_acquire)) {
         stk_mutex_lock(&l->lock);
         atomic_store_explicit(&l->stop, true, memory_order_relaxed);
         stk_cond_broadcast(&l->work);
@@ -89,11 +87,9 @@ void stk_listing_free(stk_listing **pl)
         /* From the first to the last: a thread starts others only before it ends. */
         for (int i = 0; i < STK_MAX_LIST_THREADS; i++) stk_thread_join(&l->threads[i]);
     }
-    if (!forked) { /* the parent's threads may hold them */
-        stk_cond_fini(&l->news);
-        stk_cond_fini(&l->work);
-        stk_mutex_fini(&l->lock);
-    }
+    stk_cond_fini(&l->news);
+    stk_cond_fini(&l->work);
+    stk_mutex_fini(&l->lock);
     stk_folder_fini(&l->root);
     stk_runs_fini(&l->runs);
     stk_glob_free(&l->glob);

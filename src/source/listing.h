@@ -36,7 +36,8 @@ typedef struct stk_listing_opts {
 STK_NODISCARD stk_err stk_listing_new(const stk_listing_opts *opts, stk_listing **out,
                                       stk_diag *diag);
 
-/* Ends it promptly, also in the middle. */
+/* Ends it promptly, also in the middle.  In a child of fork, a listing that the parent began is
+ * left alone. */
 void stk_listing_free(stk_listing **l);
 
 /* Does nothing the second time.  STK_ENOTFOUND: there is no folder of that path. */

@@ -1,6 +1,6 @@
 /* For tests: reads an indexed source to its end, waiting for its wake-ups. */
-#ifndef STK_SOURCE_READER_H
-#define STK_SOURCE_READER_H
+#ifndef STK_TESTS_SOURCE_READER_H
+#define STK_TESTS_SOURCE_READER_H
 
 #include "base/thread.h"
 #include "source/indexed.h"
@@ -71,4 +71,4 @@ static inline void reader_expect(struct reader *r, size_t skip, const char *want
     CHECK(!strcmp(path + skip, want));
 }
 
-#endif /* STK_SOURCE_READER_H */
+#endif /* STK_TESTS_SOURCE_READER_H */

@@ -171,6 +171,17 @@ static PyObject *source_count(PyObject *op, PyObject *unused)
     return PyLong_FromLongLong(n);
 }
 
+static PyObject *source_key(PyObject *op, PyObject *arg)
+{
+    stk_source *core = ((Source *)op)->core;
+    const stk_source_class *cls = stk_source_get_class(core);
+    const long long id = PyLong_AsLongLong(arg);
+    if (id == -1 && PyErr_Occurred()) return NULL;
+    char key[EXT_KEY_SIZE];
+    if (!cls->key || cls->key(stk_source_params(core), id, 0, key, sizeof(key))) Py_RETURN_NONE;
+    return PyUnicode_DecodeFSDefault(key);
+}
+
 static PyObject *source_memory(PyObject *op, PyObject *unused)
 {
     (void)unused;
@@ -199,6 +210,8 @@ static PyMethodDef source_methods[] = {
      PyDoc_STR("classes($self, /)\n--\n\nNames of the first-level folders, in order.")},
     {"count", source_count, METH_NOARGS,
      PyDoc_STR("count($self, /)\n--\n\nSamples on all ranks; waits for the listing.")},
+    {"key", source_key, METH_O,
+     PyDoc_STR("key($self, id, /)\n--\n\nThe path of a sample that was listed; None: not known.")},
     {"memory", source_memory, METH_NOARGS,
      PyDoc_STR("memory($self, /)\n--\n\nBytes that the listing holds.")},
     {NULL, NULL, 0, NULL}, /* end */

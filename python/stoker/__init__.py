@@ -5,8 +5,6 @@
 Names are looked up when they are first used, so that importing the package costs nothing.
 """
 
-from __future__ import annotations
-
 TYPE_CHECKING = False  # type checkers know the name; importing typing takes longer than the rest
 
 if TYPE_CHECKING:

@@ -138,11 +138,8 @@ def interrupted(text: str, *args: object) -> subprocess.CompletedProcess[str]:
 
 
 NEVER = """
-import os, tempfile, threading
-from stoker import PipelineBuilder, ops
 # Nothing ever comes: every sample fails and is skipped, and no batch is ever full.
 pipeline = build(source.List([sys.argv[1] + "/no.jpg"], epochs=None), read={"on_error": "skip"})
-print("waiting", flush=True)
 """
 
 
@@ -151,6 +148,7 @@ def test_ctrl_c_wakes_a_waiting_reader(photos):
         NEVER
         + """
 try:
+    print("waiting", flush=True)
     pipeline.get_item()
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -163,7 +161,7 @@ print("stopped")
 
 
 def test_ctrl_c_ends_a_program(photos):
-    done = interrupted(NEVER + "\nwith pipeline.auto_stop():\n    for batch in pipeline: pass\n", photos)
+    done = interrupted(NEVER + "\nprint('waiting', flush=True)\nwith pipeline.auto_stop():\n    for batch in pipeline: pass\n", photos)
     assert done.returncode == -signal.SIGINT
     assert done.stderr.rstrip().endswith("KeyboardInterrupt")
 

@@ -202,6 +202,7 @@ class PipelineBuilder:
         plan.check()
         return Pipeline(
             plan,
+            config.src.source._handle(config.src.continuous),
             num_threads=num_threads,
             buffer_size=config.sink.buffer_size,
             continuous=config.src.continuous,

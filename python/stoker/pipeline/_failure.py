@@ -35,16 +35,18 @@ def locate(error: Error, failure: _stoker.Failure) -> None:
 
 
 # How a run names the sample that ended it, before the cause.
-_NAMED = re.compile(r"stage '(?P<stage>.*?)'(, sample (?P<id>\d+)(, (?P<key>.*?))?)?: ")
+_NAMED = re.compile(r"stage '(?P<stage>.*?)'(, sample (?P<id>\d+))?[:,]")
 
 
-def explain(error: Error, failures: Sequence[_stoker.Failure]) -> Error:
+def explain(error: Error, source: _stoker.Source, failures: Sequence[_stoker.Failure]) -> Error:
     """Adds to what a run ended with what is known of the samples that failed in it."""
     text = str(error)
     named = _NAMED.match(text)
     if named:
-        error.stage, error.key = named["stage"], named["key"]
-        error.id = None if named["id"] is None else int(named["id"])
+        error.stage = named["stage"]
+        if named["id"] is not None:
+            error.id = int(named["id"])
+            error.key = source.key(error.id)
     if isinstance(error, TooManyFailuresError):
         error.failures = tuple(sample_error(failure) for failure in failures)
         here = [failure for failure in failures if failure["stage"] == error.stage]

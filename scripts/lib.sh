@@ -28,7 +28,6 @@ step() {
     if [ $code != 0 ]; then
         printf 'FAILED after %d s\n' $((SECONDS - start))
         tail -n 60 "$log"
-        closing_lines "$log"
         fail "step '$name' failed; its log: $log; run it alone: ONLY=$name scripts/${0##*/}"
     fi
     printf '%4d s\n' $((SECONDS - start))

@@ -1,9 +1,16 @@
 #include "tests/engine/kit.h"
 
 #include <sched.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/thread.h"
+
+static void spin(int64_t ns)
+{
+    const int64_t end = stk_clock_ns() + ns;
+    while (stk_clock_ns() < end) continue;
+}
 
 typedef struct cursor {
     kit_source *s;
@@ -46,6 +53,7 @@ static stk_err source_next(void *p, stk_item *item, stk_diag *diag)
         atomic_store(&s->held_ctx, c->env.ctx);
         return STK_EAGAIN;
     }
+    if (s->spin_ns) spin(s->spin_ns);
     if (c->position == s->fail_at)
         return stk_diag_set(diag, s->fail_with, "planned failure of the source");
     if (c->position == s->gap_at) {
@@ -103,12 +111,6 @@ kit_source kit_counting(int64_t n)
     return (kit_source){.samples = n, .epochs = 1, .fail_at = -1, .gap_at = -1, .hold_at = -1};
 }
 
-static void spin(int64_t ns)
-{
-    const int64_t end = stk_clock_ns() + ns;
-    while (stk_clock_ns() < end) continue;
-}
-
 static void enter(const kit_op *o)
 {
     if (o->calls) atomic_fetch_add(o->calls, 1);
@@ -125,6 +127,8 @@ static stk_err act(const void *params, const stk_item *item, stk_diag *diag)
     const int64_t id = stk_item_id(item);
     enter(o);
     if (o->spin_ns) spin(o->spin_ns);
+    const struct timespec pause = {.tv_nsec = o->sleep_ns};
+    if (o->sleep_ns) clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
     while (o->gate && !atomic_load(o->gate) && (o->stubborn || !stk_item_cancelled(item)))
         sched_yield();
     if (o->at_once) atomic_fetch_sub(o->at_once, 1);

@@ -18,6 +18,7 @@ typedef struct kit_source {
     int64_t fail_at;  /* the position whose `next` fails, -1: none */
     int64_t gap_at;   /* the position without a sample, -1: none */
     stk_err fail_with;
+    int64_t spin_ns;     /* each `next` works for this long */
     int64_t hold_at;          /* the position before which it says STK_EAGAIN once, -1: none */
     _Atomic(void *) held_ctx; /* set while it holds: pass it to kit_release */
     void (*held_wake)(void *);
@@ -37,6 +38,7 @@ typedef struct kit_op {
     bool blocking;
     bool no_spec;          /* its array is not known beforehand */
     int64_t spin_ns;       /* work for this long */
+    int64_t sleep_ns;      /* wait for this long */
     _Atomic int64_t *gate; /* waits until it is not 0, or the item is cancelled */
     bool stubborn;         /* ... and does not look whether it is */
     _Atomic int64_t *calls;

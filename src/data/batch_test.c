@@ -1,0 +1,90 @@
+#include "data/batch.h"
+
+#include "base/alloc.h"
+#include "tests/check.h"
+
+static stk_slab_pool *pool;
+
+static stk_err make(stk_batch **out)
+{
+    const stk_batch_params params = {.capacity = 3, .epoch = 4, .index = 5, .pool = pool};
+    const stk_spec spec = {.dtype = STK_UINT8, .ndim = 2, .shape = {2, 8}};
+    stk_buffer *mem = NULL;
+    stk_err err = stk_batch_new(&params, out);
+    if (err) return err;
+    err = stk_batch_add_sample(*out, NULL, 10, false);
+    if (!err) err = stk_batch_add_sample(*out, NULL, 12, true);
+    if (!err) err = stk_slab_take(pool, 16, &mem);
+    if (!err) memset(stk_buffer_writable(mem), 7, 16);
+    if (!err) err = stk_batch_add_array(*out, "image", &spec, &mem);
+    if (!err) err = stk_batch_add_strings(*out, "name", (const char *[]){"a", "b"});
+    stk_buffer_unref(&mem);
+    if (err) stk_batch_unref(out);
+    return err;
+}
+
+static void fields(void)
+{
+    stk_batch *b;
+    stk_tensor t;
+    stk_buffer *mem;
+    CHECK_EQ(stk_slab_pool_new(4, &pool), STK_OK);
+    CHECK_EQ(make(&b), STK_OK);
+    CHECK_EQ(stk_batch_size(b), 2);
+    CHECK_EQ(stk_batch_epoch(b), 4);
+    CHECK_EQ(stk_batch_index(b), 5);
+    CHECK_EQ(stk_batch_num_fields(b), 2);
+    CHECK_EQ(stk_batch_find(b, "name"), 1);
+    CHECK_EQ(stk_batch_find(b, "none"), -1);
+    CHECK(stk_batch_field_is_strings(b, 1) && !stk_batch_field_is_strings(b, 0));
+    CHECK(!strcmp(stk_batch_string(b, 1, 1), "b") && !stk_batch_string(b, 1, 2) &&
+          !stk_batch_string(b, 0, 0));
+    CHECK_EQ(stk_batch_array(b, 1, &t, NULL), STK_EINVAL);
+    CHECK_EQ(stk_batch_id(b, 1), 12);
+    CHECK(stk_batch_substituted(b, 1) && !stk_batch_substituted(b, 0));
+    char key[8];
+    CHECK_EQ(stk_batch_key(b, 0, key, sizeof(key)), STK_ENOTFOUND);
+    CHECK_EQ(stk_batch_key(b, 2, key, sizeof(key)), STK_EINVAL);
+
+    CHECK_EQ(stk_batch_array(b, 0, &t, &mem), STK_OK);
+    stk_batch_unref(&b); /* a field outlives its batch, and the pool */
+    stk_slab_pool_unref(&pool);
+    CHECK_EQ(t.shape[0], 2);
+    CHECK_EQ(((uint8_t *)t.data)[15], 7);
+    stk_buffer_unref(&mem);
+}
+
+static void arrays_are_replaced(void)
+{
+    stk_batch *b;
+    stk_tensor t;
+    stk_buffer *mem;
+    const stk_spec spec = {.dtype = STK_FLOAT32, .ndim = 1, .shape = {2}};
+    CHECK_EQ(stk_slab_pool_new(4, &pool), STK_OK);
+    CHECK_EQ(make(&b), STK_OK);
+    CHECK(stk_batch_pool(b) == pool);
+    CHECK_EQ(stk_slab_take(stk_batch_pool(b), 8, &mem), STK_OK);
+    CHECK_EQ(stk_batch_replace_array(b, 1, &spec, &mem), STK_EINVAL);
+    CHECK_EQ(stk_batch_replace_array(b, 0, &spec, &mem), STK_OK);
+    CHECK(mem == NULL);
+    CHECK_EQ(stk_batch_array(b, 0, &t, NULL), STK_OK);
+    CHECK_EQ(t.dtype, STK_FLOAT32);
+    stk_batch_unref(&b);
+    stk_slab_pool_unref(&pool);
+}
+
+static void survives_every_failure(void)
+{
+    stk_err err;
+    TORTURE (err) {
+        stk_batch *b = NULL;
+        err = stk_slab_pool_new(4, &pool);
+        if (!err) err = make(&b);
+        CHECK(!err == !!b);
+        stk_batch_unref(&b);
+        stk_slab_pool_unref(&pool);
+    }
+    stk_fault_arm(-1);
+}
+
+TESTS(TEST(fields), TEST(arrays_are_replaced), TEST(survives_every_failure))

@@ -12,7 +12,7 @@
  * bytes of register r go where. */
 /* clang-format off */
 #define Z (-1)
-static const int8_t split[3][3][16] = {
+const int8_t stk_kernel_split3[3][3][16] = {
     {{0, 3, 6, 9, 12, 15, Z, Z, Z, Z, Z, Z, Z, Z, Z, Z},
      {Z, Z, Z, Z, Z, Z, 2, 5, 8, 11, 14, Z, Z, Z, Z, Z},
      {Z, Z, Z, Z, Z, Z, Z, Z, Z, Z, Z, 1, 4, 7, 10, 13}},
@@ -72,7 +72,8 @@ INLINE void convert32(const uint8_t *src, uint8_t *dst)
     for (int i = 0; i < 3; i++)
         in[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(s + i)),
                                         _mm_loadu_si128(s + 3 + i), 1);
-    const __m256i y = pick(split[0], in), cb = pick(split[1], in), cr = pick(split[2], in);
+    const __m256i y = pick(stk_kernel_split3[0], in), cb = pick(stk_kernel_split3[1], in),
+                  cr = pick(stk_kernel_split3[2], in);
     convert(_mm256_unpacklo_epi8(y, zero), _mm256_unpacklo_epi8(cb, zero),
             _mm256_unpacklo_epi8(cr, zero), low);
     convert(_mm256_unpackhi_epi8(y, zero), _mm256_unpackhi_epi8(cb, zero),

@@ -69,6 +69,8 @@ extern const stk_kernels stk_kernels_scalar; /* the reference for the others */
 void stk_color_ycc_to_rgb_scalar(const uint8_t *src, uint8_t *dst, int32_t pixels);
 #if defined(__x86_64__)
 extern const stk_kernels stk_kernels_avx2;
+/* [colour][register]: which bytes of three registers, 16 pixels, belong to the colour. */
+extern const int8_t stk_kernel_split3[3][3][16];
 void stk_color_ycc_to_rgb_avx2(const uint8_t *src, uint8_t *dst, int32_t pixels);
 #elif defined(__aarch64__)
 extern const stk_kernels stk_kernels_neon;

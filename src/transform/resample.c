@@ -66,6 +66,7 @@ static bool params_ok(const stk_resample_params *p)
 {
     return side_ok(p->src_width, p->x0, p->x1, p->dst_width, p->full_width, p->dst_x) &&
            side_ok(p->src_height, p->y0, p->y1, p->dst_height, p->full_height, p->dst_y) &&
+           p->row_x >= 0 && p->row_width >= 1 && p->row_x <= p->src_width - p->row_width &&
            (p->channels == 1 || p->channels == 3 || p->channels == 4) &&
            p->filter >= STK_FILTER_BILINEAR && p->filter <= STK_FILTER_NEAREST &&
            (!p->ycc_to_rgb || p->channels == 3);
@@ -162,7 +163,7 @@ static void set_pixel(stk_resample *r, int32_t x, int32_t *offset, int16_t *coef
  */
 static void split_runs(stk_resample *r, int32_t *offset, const int16_t *coef, int32_t groups)
 {
-    const int32_t row_bytes = r->params.src_width * r->params.channels;
+    const int32_t row_bytes = r->params.row_width * r->params.channels;
     const int32_t safe = row_bytes - STK_KERNEL_READS(r->params.channels, r->steps);
     const bool mirror = r->params.mirror;
     int32_t in_row = 0; /* groups */
@@ -223,7 +224,7 @@ static stk_err plan_passes(stk_resample *r)
     const int32_t groups = (r->params.dst_width + STK_KERNEL_GROUP - 1) / STK_KERNEL_GROUP;
     const size_t pixels = (size_t)groups * STK_KERNEL_GROUP;
     const size_t ring = (size_t)(r->ring_rows * r->copies_in_ring) * r->row_values;
-    const size_t row_bytes = (size_t)r->params.src_width * (size_t)channels;
+    const size_t row_bytes = (size_t)r->params.row_width * (size_t)channels;
     const size_t middle = r->vertical_first ? row_bytes : 0;
     const size_t line = r->vertical_first ? row_room(pixels * (size_t)channels) : 0;
     const size_t tail = row_bytes + (size_t)STK_KERNEL_READS(channels, r->steps);
@@ -251,6 +252,18 @@ static stk_err plan_passes(stk_resample *r)
     }
 }
 
+/* Counts columns from the first that a row holds.  False: rows lack some. */
+static bool use_columns(stk_resample *r)
+{
+    const int32_t from = r->params.row_x;
+    stk_axis_range(&r->x, &r->first_column, &r->end_column);
+    if (r->first_column < from || r->end_column > from + r->params.row_width) return false;
+    for (int32_t i = 0; i < r->x.count; i++) r->x.first[i] -= from;
+    r->first_column -= from;
+    r->end_column -= from;
+    return true;
+}
+
 stk_err stk_resample_plan(stk_resample *r, const stk_resample_params *params)
 {
     r->planned = false;
@@ -260,13 +273,14 @@ stk_err stk_resample_plan(stk_resample *r, const stk_resample_params *params)
         p->full_width = p->dst_width;
         p->full_height = p->dst_height;
     }
+    if (!p->row_x && !p->row_width) p->row_width = p->src_width;
     if (!params_ok(p)) return STK_EINVAL;
 
     r->vertical_first = takes_vertical_first(p);
     stk_err err = plan_axes(r);
     if (err) return err;
     stk_axis_range(&r->y, &r->first_row, &r->end_row);
-    stk_axis_range(&r->x, &r->first_column, &r->end_column);
+    if (!use_columns(r)) return STK_EINVAL;
     r->copies = r->x.copies && r->y.copies;
     if (!r->copies) err = plan_passes(r);
     r->planned = !err;
@@ -288,8 +302,8 @@ void stk_resample_rows(const stk_resample *r, int32_t *first, int32_t *end)
 void stk_resample_columns(const stk_resample *r, int32_t *first, int32_t *end)
 {
     assert(r->planned);
-    *first = r->first_column;
-    *end = r->end_column;
+    *first = r->params.row_x + r->first_column;
+    *end = r->params.row_x + r->end_column;
 }
 
 void stk_resample_start(stk_resample *r, uint8_t *dst, ptrdiff_t stride, int32_t first_row)

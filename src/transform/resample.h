@@ -19,8 +19,12 @@
 typedef struct stk_resample stk_resample;
 
 typedef struct stk_resample_params {
-    int32_t src_width, src_height; /* of the rows that will come */
-    double x0, y0, x1, y1;         /* the box in them that becomes the destination */
+    int32_t src_width, src_height; /* of the source */
+    double x0, y0, x1, y1;         /* the box in it that becomes the destination */
+
+    /* The rows that come hold only pixels [row_x, row_x + row_width) of the source's, which must
+     * be all that the destination needs.  Both 0: all of them. */
+    int32_t row_x, row_width;
     int32_t dst_width, dst_height;
 
     /* The destination is the dst_width x dst_height window at (dst_x, dst_y) of the box's
@@ -41,7 +45,7 @@ STK_NODISCARD stk_err stk_resample_new(stk_resample **out);
 void stk_resample_free(stk_resample **r);
 
 /* Sets sizes and tables.  STK_EINVAL: sizes, box or window out of range (sides 1 to 65,535, full
- * sides to 16,777,216, box inside the source and not empty, window inside the full result).
+ * sides to 16,777,216, box inside the source and not empty, window inside the full result, rows too narrow).
  * STK_ENOMEM.  After a failure only plan and free may follow. */
 STK_NODISCARD stk_err stk_resample_plan(stk_resample *r, const stk_resample_params *params);
 
@@ -55,7 +59,7 @@ void stk_resample_columns(const stk_resample *r, int32_t *first, int32_t *end);
  * row that comes is number `first_row` of the source (<= *first of stk_resample_rows). */
 void stk_resample_start(stk_resample *r, uint8_t *dst, ptrdiff_t stride, int32_t first_row);
 
-/* Takes the next row, src_width pixels.  False: the destination is complete. */
+/* Takes the next row, row_width pixels.  False: the destination is complete. */
 bool stk_resample_row(stk_resample *r, const uint8_t *row);
 
 /* True when every row of the destination was written. */

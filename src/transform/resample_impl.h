@@ -38,7 +38,8 @@ struct stk_resample {
     stk_block tables, scratch;
 
     stk_axis x, y;
-    int32_t first_row, end_row, first_column, end_column;
+    int32_t first_row, end_row;
+    int32_t first_column, end_column; /* of a row that comes */
 
     stk_horizontal runs[2]; /* left and right part of a destination row */
     bool run_in_tail[2];    /* whose source is `tail` */

@@ -55,7 +55,7 @@ static void horizontal_pass(stk_resample *r, const uint8_t *row, int16_t *dst)
     stk_horizontal_fn *run = channels == 3   ? r->kernels->horizontal3
                              : channels == 1 ? r->kernels->horizontal1
                                              : r->kernels->horizontal4;
-    const int32_t row_bytes = r->params.src_width * channels;
+    const int32_t row_bytes = r->params.row_width * channels;
     if (r->tail_at < row_bytes) memcpy(r->tail, row + r->tail_at, (size_t)(row_bytes - r->tail_at));
     for (int i = 0; i < 2; i++) {
         if (r->runs[i].groups) run(&r->runs[i], r->run_in_tail[i] ? r->tail : row, dst);

@@ -13,20 +13,20 @@
 STK_BEGIN
 
 /* The one list of failures. */
-#define STK_ERR_MAP(X)                                                          \
-    X(ENOMEM, -1, "out of memory")                                              \
-    X(EINVAL, -2, "invalid argument")                                           \
-    X(EIO, -3, "input/output failed; trying again may help")                    \
-    X(ECORRUPT, -4, "corrupt data; trying again will not help")                 \
-    X(EEND, -5, "no more items")                                                \
-    X(ETIMEOUT, -6, "timed out")                                                \
-    X(ECANCELLED, -7, "cancelled")                                              \
-    X(ENOTFOUND, -8, "not found")                                               \
-    X(EUNSUPPORTED, -9, "valid, but not supported")                             \
-    X(ELIMIT, -10, "over a limit; the limit is an option")                      \
-    X(EAGAIN, -11, "not ready yet")                                             \
-    X(EFORK, -12, "made before fork: use it in the process that made it")       \
-    X(ETOOMANY, -13, "more samples failed than allowed")                        \
+#define STK_ERR_MAP(X)                                                    \
+    X(ENOMEM, -1, "out of memory")                                        \
+    X(EINVAL, -2, "invalid argument")                                     \
+    X(EIO, -3, "input/output failed; trying again may help")              \
+    X(ECORRUPT, -4, "corrupt data; trying again will not help")           \
+    X(EEND, -5, "no more items")                                          \
+    X(ETIMEOUT, -6, "timed out")                                          \
+    X(ECANCELLED, -7, "cancelled")                                        \
+    X(ENOTFOUND, -8, "not found")                                         \
+    X(EUNSUPPORTED, -9, "valid, but not supported")                       \
+    X(ELIMIT, -10, "over a limit; the limit is an option")                \
+    X(EAGAIN, -11, "not ready yet")                                       \
+    X(EFORK, -12, "made before fork: use it in the process that made it") \
+    X(ETOOMANY, -13, "more samples failed than allowed")                  \
     X(EEPOCH, -14, "end of an epoch; reading on gives the next one")
 
 typedef enum stk_err {
@@ -46,7 +46,7 @@ STK_API const char *stk_err_str(stk_err err);
  */
 typedef struct stk_diag {
     stk_err err;
-    int os_error; /* errno, or 0 */
+    int os_error;    /* errno, or 0 */
     char text[2032]; /* room for the first ten failures of a run */
 } stk_diag;
 

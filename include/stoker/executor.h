@@ -16,11 +16,11 @@ STK_BEGIN
 typedef struct stk_executor stk_executor;
 
 typedef struct stk_executor_opts {
-    int32_t num_threads;   /* 0: the number of usable processors; at most STK_MAX_THREADS */
-    const int32_t *cpus;   /* processors they may use; NULL: all that the process may use */
+    int32_t num_threads; /* 0: the number of usable processors; at most STK_MAX_THREADS */
+    const int32_t *cpus; /* processors they may use; NULL: all that the process may use */
     size_t num_cpus;
-    int32_t nice;          /* added to the process's niceness, 0 to 19 */
-    const char *name;      /* at most 10 bytes; NULL: "stoker" */
+    int32_t nice;     /* added to the process's niceness, 0 to 19 */
+    const char *name; /* at most 10 bytes; NULL: "stoker" */
 } stk_executor_opts;
 
 /* Starts the threads.  STK_EINVAL: an option; STK_EAGAIN: the system has no thread to give. */

@@ -25,7 +25,7 @@ typedef struct stk_image_info {
     int32_t orientation;   /* EXIF, 1 to 8; 1: upright */
     bool progressive;      /* progressive JPEG, interlaced PNG */
     bool animated;
-    char detail[32];       /* "YCbCr 4:2:0", "palette", "lossy" */
+    char detail[32]; /* "YCbCr 4:2:0", "palette", "lossy" */
 } stk_image_info;
 
 STK_API const char *stk_image_format_str(stk_image_format format);
@@ -40,7 +40,8 @@ STK_API STK_NODISCARD stk_err stk_image_decode(const void *data, size_t size,
                                                const stk_image_opts *opts, uint64_t seed,
                                                stk_tensor *out, stk_buffer **mem, stk_diag *diag);
 
-/* Writes an (h, w, 3) or (h, w, 1) uint8 tensor as a PNG file; the file appears whole or not at all. */
+/* Writes an (h, w, 3) or (h, w, 1) uint8 tensor as a PNG file; the file appears whole or not at
+ * all. */
 STK_API STK_NODISCARD stk_err stk_image_write_png(const char *path, const stk_tensor *image,
                                                   stk_diag *diag);
 

@@ -61,8 +61,7 @@ STK_API STK_NODISCARD stk_err stk_item_new_array(stk_item *item, size_t part, co
 STK_API void stk_item_commit_array(stk_item *item, size_t part);
 
 /* Uses memory of the caller's: takes one reference of *mem, which holds `t`. */
-STK_API void stk_item_set_array(stk_item *item, size_t part, const stk_tensor *t,
-                                stk_buffer **mem);
+STK_API void stk_item_set_array(stk_item *item, size_t part, const stk_tensor *t, stk_buffer **mem);
 
 /* The batch of an item behind a batch stage, or NULL. */
 STK_API stk_batch *stk_item_batch(const stk_item *item);

@@ -47,10 +47,10 @@ typedef struct stk_image_opts {
     stk_filter filter;
     stk_quality quality;
     stk_color color;
-    double flip;           /* probability of a left-right flip, 0 to 1 */
-    double scale[2];       /* random_resized: area; {0, 0}: {0.08, 1} */
-    double ratio[2];       /* random_resized: width / height; {0, 0}: {3/4, 4/3} */
-    int32_t resize;        /* center: short side before the cut; 0: max(width, height) * 256 / 224 */
+    double flip;     /* probability of a left-right flip, 0 to 1 */
+    double scale[2]; /* random_resized: area; {0, 0}: {0.08, 1} */
+    double ratio[2]; /* random_resized: width / height; {0, 0}: {3/4, 4/3} */
+    int32_t resize;  /* center: short side before the cut; 0: max(width, height) * 256 / 224 */
     bool ignore_orientation; /* true: EXIF orientation is not applied */
     uint32_t nearest_parts;  /* bit i: part i is resampled with NEAREST whatever `filter` (masks) */
     uint32_t gray_parts;     /* bit i: part i is decoded to one channel (masks) */
@@ -68,13 +68,13 @@ typedef enum stk_layout {
 } stk_layout;
 
 typedef struct stk_normalize_opts {
-    size_t num_channels;  /* length of mean and std: 1 to 4; 1 serves any number of channels */
-    const double *mean;   /* NULL: 0 */
-    const double *std;    /* NULL: 1 */
-    double scale;         /* 0: 255 */
-    stk_dtype dtype;      /* uint8 float32 float16 bfloat16; NONE: float32 */
+    size_t num_channels; /* length of mean and std: 1 to 4; 1 serves any number of channels */
+    const double *mean;  /* NULL: 0 */
+    const double *std;   /* NULL: 1 */
+    double scale;        /* 0: 255 */
+    stk_dtype dtype;     /* uint8 float32 float16 bfloat16; NONE: float32 */
     stk_layout layout;
-    const char *field;    /* NULL: "image" */
+    const char *field; /* NULL: "image" */
 } stk_normalize_opts;
 
 /* normalize: batch to batch: out = (x / scale - mean) / std, in one pass over the field. */

@@ -47,9 +47,10 @@ typedef struct stk_stage_opts {
     const char *name;    /* NULL: the op's; copied */
     int32_t concurrency; /* items at once; 0: as many as the run has threads (blocking: 16) */
     stk_order order;
-    int32_t capacity;    /* results that may wait for the next stage; 0: chosen by the engine */
+    int32_t capacity; /* results that may wait for the next stage; 0: chosen by the engine */
     stk_on_error on_error;
-    int64_t max_failures;    /* skip: more than this end the run; 0: STK_UNLIMITED; < 0: none allowed */
+    int64_t
+        max_failures; /* skip: more than this end the run; 0: STK_UNLIMITED; < 0: none allowed */
     double max_failure_rate; /* skip: in (0, 1], from the 100th item on; 0: no limit */
 } stk_stage_opts;
 
@@ -57,7 +58,8 @@ typedef struct stk_batch_opts {
     bool drop_last;  /* a batch planned smaller than n, at an epoch's end, is left out */
     bool keep_empty; /* a batch whose samples were all skipped is delivered, with size 0 */
     const char *name;
-    int32_t capacity; /* finished batches that may wait for the next stage; 0: chosen by the engine */
+    int32_t
+        capacity; /* finished batches that may wait for the next stage; 0: chosen by the engine */
 } stk_batch_opts;
 
 /* Chooses the path of an item: [0, n).  Anything else is a failure of the route stage.

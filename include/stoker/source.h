@@ -19,7 +19,7 @@ typedef struct stk_source stk_source;
 /* What is known of every sample besides its files: "label", or a column of the user's. */
 typedef struct stk_column {
     const char *name;
-    stk_spec spec;   /* of one sample: ndim 0 for a number.  STK_DTYPE_NONE: strings */
+    stk_spec spec; /* of one sample: ndim 0 for a number.  STK_DTYPE_NONE: strings */
 } stk_column;
 
 /* What the run offers to a cursor. */
@@ -76,9 +76,9 @@ STK_API void *stk_source_params(const stk_source *s);
 
 /* The order of what a listing holds; zero values are the defaults. */
 typedef struct stk_order_opts {
-    bool shuffle;  /* a keyed permutation of each epoch: no memory, no start-up time */
-    uint64_t seed; /* of the shuffle, and of every random op behind the source */
-    int64_t rank;  /* < world_size: this run takes positions rank, rank + world_size, ... */
+    bool shuffle;       /* a keyed permutation of each epoch: no memory, no start-up time */
+    uint64_t seed;      /* of the shuffle, and of every random op behind the source */
+    int64_t rank;       /* < world_size: this run takes positions rank, rank + world_size, ... */
     int64_t world_size; /* 0: 1 */
     int64_t epochs;     /* 0: 1; -1: endless */
 } stk_order_opts;
@@ -90,9 +90,10 @@ typedef enum stk_labels {
 
 typedef struct stk_dir_opts {
     stk_labels labels;
-    const char *pattern; /* fnmatch on names, several separated by '|'; NULL: image endings, any case */
-    bool flat;           /* true: only the folder itself, not what is below it */
-    bool no_follow;      /* true: symbolic links are left out */
+    const char
+        *pattern;   /* fnmatch on names, several separated by '|'; NULL: image endings, any case */
+    bool flat;      /* true: only the folder itself, not what is below it */
+    bool no_follow; /* true: symbolic links are left out */
     stk_order_opts order;
 } stk_dir_opts;
 
@@ -124,9 +125,9 @@ typedef struct stk_list_column {
 
 typedef struct stk_list_opts {
     size_t num_samples;
-    size_t num_parts;                      /* 0: 1 */
-    const char *const *part_names;         /* [num_parts], NULL: "image" (only with one part) */
-    const char *const *const *paths;       /* [num_parts][num_samples], copied */
+    size_t num_parts;                /* 0: 1 */
+    const char *const *part_names;   /* [num_parts], NULL: "image" (only with one part) */
+    const char *const *const *paths; /* [num_parts][num_samples], copied */
     size_t num_columns;
     const stk_list_column *columns; /* a column called "label" becomes batch.label */
     stk_order_opts order;

@@ -14,7 +14,7 @@ STK_BEGIN
 
 typedef struct stk_stage_stats {
     char name[STK_NAME_SIZE];
-    const char *kind;     /* "source", "map", "expand", "batch", "unbatch", "route", "merge", "sink" */
+    const char *kind; /* "source", "map", "expand", "batch", "unbatch", "route", "merge", "sink" */
     int32_t concurrency;  /* items at once, at most */
     int32_t running;      /* items at this moment */
     uint64_t items;       /* done well */
@@ -30,7 +30,7 @@ typedef struct stk_stage_stats {
 typedef struct stk_queue_stats {
     char name[2 * STK_NAME_SIZE]; /* "read -> decode_image" */
     size_t capacity;
-    size_t len;       /* at this moment */
+    size_t len; /* at this moment */
     uint64_t puts;
     double occupancy; /* mean share of the capacity in use, 0 to 1, over time */
     double full;      /* share of the time in which it was full */
@@ -47,8 +47,8 @@ typedef struct stk_stats {
     stk_stage_stats *stages; /* upstream first; the reader is the last, "sink" */
     size_t num_queues;
     stk_queue_stats *queues;
-    int32_t bottleneck;      /* index of a stage; that of the sink: the reader; -1: too early to say */
-    char verdict[256];       /* one sentence */
+    int32_t bottleneck; /* index of a stage; that of the sink: the reader; -1: too early to say */
+    char verdict[256];  /* one sentence */
 } stk_stats;
 
 STK_API void stk_stats_free(stk_stats **stats);

@@ -7,8 +7,8 @@
  * by stk_failpoints_set, or a process by the environment variable STK_FAILPOINTS, read at the
  * first hit:  "dir.list=hold@2;read.pread=EIO@3"
  *
- *     NAME=ERRNO      every hit fails with that errno     (EIO ENOENT EACCES ENOMEM ENOSPC EAGAIN EMFILE)
- *     NAME=hold       every hit waits until the point is cleared
+ *     NAME=ERRNO      every hit fails with that errno     (EIO ENOENT EACCES ENOMEM ENOSPC EAGAIN
+ * EMFILE) NAME=hold       every hit waits until the point is cleared
  *     ...@N           only the N-th hit, from 1           ...@N+  that and every later one
  *
  * Threads: any.

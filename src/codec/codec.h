@@ -22,7 +22,8 @@ typedef struct stk_image_limits {
 typedef enum stk_pixels {
     STK_PIXELS_GRAY = 1, /* 1 byte a pixel */
     STK_PIXELS_RGB = 3,  /* 3 bytes */
-    STK_PIXELS_YCC = 103, /* 3 bytes, full-range BT.601 YCbCr (JFIF): conversion is cheaper after resampling */
+    STK_PIXELS_YCC =
+        103, /* 3 bytes, full-range BT.601 YCbCr (JFIF): conversion is cheaper after resampling */
 } stk_pixels;
 
 /* Rectangle in pixels of the stored (unrotated) image. */
@@ -32,11 +33,11 @@ typedef struct stk_rect {
 
 /* In: what is wanted.  */
 typedef struct stk_window_request {
-    stk_rect rect;       /* inside the image, not empty */
-    int32_t min_width;   /* the rect may be delivered scaled down by 2, 4 or 8 as long as it */
-    int32_t min_height;  /* keeps at least this many pixels; 0: never scaled down */
-    bool gray;           /* one channel wanted */
-    bool fast;           /* YCC output and cheap chroma are welcome */
+    stk_rect rect;      /* inside the image, not empty */
+    int32_t min_width;  /* the rect may be delivered scaled down by 2, 4 or 8 as long as it */
+    int32_t min_height; /* keeps at least this many pixels; 0: never scaled down */
+    bool gray;          /* one channel wanted */
+    bool fast;          /* YCC output and cheap chroma are welcome */
 } stk_window_request;
 
 /* Out: what rows will be. */
@@ -56,7 +57,8 @@ typedef struct stk_codec {
     stk_err (*probe)(const uint8_t *data, size_t size, stk_image_info *out, stk_diag *diag);
     stk_err (*open)(void **state, stk_diag *diag);
     void (*close)(void *state); /* accepts NULL */
-    /* Reads the header; `data` must stay until `rows` returned or the next `begin`. Checks limits. */
+    /* Reads the header; `data` must stay until `rows` returned or the next `begin`. Checks limits.
+     */
     stk_err (*begin)(void *state, const uint8_t *data, size_t size, const stk_image_limits *limits,
                      stk_image_info *info, stk_diag *diag);
     stk_err (*window)(void *state, const stk_window_request *req, stk_window *out, stk_diag *diag);

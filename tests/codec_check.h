@@ -116,7 +116,8 @@ static inline void check_out_of_memory(const stk_codec *codec, const void *data,
         stk_diag diag = {0};
         err = codec->open(&state, &diag);
         if (!err) err = codec_decode(codec, state, data, size, (stk_window_request){0}, &p, &diag);
-        if (err && err != STK_ENOMEM) fprintf(stderr, "allocation %ld: %s\n", torture_at, diag.text);
+        if (err && err != STK_ENOMEM)
+            fprintf(stderr, "allocation %ld: %s\n", torture_at, diag.text);
         CHECK(err == STK_OK || err == STK_ENOMEM);
         free(p.data);
         if (state) {

@@ -28,9 +28,9 @@ def summary(rows: list[Row]) -> str:
 
 
 def figures(rows: list[Row], machine: list[str], missing: dict[str, str]) -> str:
-    lines = ["Machine: " + "; ".join(machine) + ".", ""]
-    lines += [f"Not measured: {title}." for title in missing]
-    return "\n".join(lines) + "\n" + "\n".join(as_markdown(row) for row in rows)
+    lines = ["Machine: " + "; ".join(machine) + ".\n"]
+    lines += [f"Not measured: {', '.join(missing)}.\n"] if missing else []
+    return "\n".join([*lines, *map(as_markdown, rows)])
 
 
 def write_page(rows: list[Row], machine: list[str], missing: dict[str, str]) -> None:

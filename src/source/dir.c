@@ -152,6 +152,7 @@ stk_source *stk_dir_source(const char *path, const stk_dir_opts *opts, stk_diag 
         .labels = o.labels == STK_LABELS_DIR,
         .flat = o.flat,
         .no_follow = o.no_follow,
+        .in_order = !order.shuffle,
     };
     if (stk_listing_new(&how, &d->listing, diag)) {
         fini(d);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/alloc.h"
@@ -13,7 +14,7 @@
 struct stk_listing {
     char *path; /* these never change */
     stk_glob *glob;
-    bool labels, flat, no_follow;
+    bool labels, flat, no_follow, in_order;
 
     atomic_bool started;  /* set under the lock; `generation` is fixed by then */
     unsigned generation;  /* of forks */
@@ -44,6 +45,7 @@ stk_err stk_listing_new(const stk_listing_opts *opts, stk_listing **out, stk_dia
     l->labels = opts->labels;
     l->flat = opts->flat;
     l->no_follow = opts->no_follow;
+    l->in_order = opts->in_order;
     size_t len = strlen(opts->path);
     while (len > 1 && opts->path[len - 1] == '/') len--;
     l->path = stk_alloc_zero(len + 1, 1);
@@ -269,8 +271,16 @@ static void scan(stk_listing *l, stk_folder *f, void *buffer)
         f->err = STK_ENOMEM;
 }
 
+/* Lets those who decode the first batch have the processors: a million names more are not urgent.
+ * Of Linux: 0 is the calling thread alone. */
+static void stand_back(void)
+{
+    (void)setpriority(PRIO_PROCESS, 0, 19); /* always allowed; a failure would cost speed only */
+}
+
 static void scan_all_locked(stk_listing *l, void *buffer) STK_REQUIRES(l->lock)
 {
+    bool urgent = true;
     for (;;) {
         stk_folder *f = NULL;
         while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
@@ -283,7 +293,10 @@ static void scan_all_locked(stk_listing *l, void *buffer) STK_REQUIRES(l->lock)
         if (!f) return;
         l->busy++;
         call_help_locked(l);
+        const bool back = urgent && l->in_order && l->available;
         stk_mutex_unlock(&l->lock);
+        if (back) stand_back();
+        urgent = urgent && !back;
         scan(l, f, buffer);
         stk_mutex_lock(&l->lock);
         l->busy--;

@@ -30,6 +30,7 @@ typedef struct stk_listing_opts {
     const char *pattern; /* as stk_glob_new */
     bool labels;         /* a file outside of any first-level folder is an error */
     bool flat, no_follow;
+    bool in_order; /* readers need no total to begin: stand back once there is something to read */
 } stk_listing_opts;
 
 /* Copies the strings; starts nothing. */

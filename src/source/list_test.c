@@ -172,7 +172,7 @@ static void bad_columns_are_named(void)
 static void no_wake(void *ctx)
 {
     (void)ctx;
-    CHECK(!"a list never has news");
+    check_fail(__FILE__, __LINE__, "a list never has news");
 }
 
 /* Every epoch: each sample once, then STK_EEPOCH; after the last STK_EEND, again and again. */

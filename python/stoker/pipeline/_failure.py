@@ -48,13 +48,13 @@ def explain(error: Error, source: _stoker.Source, failures: Sequence[_stoker.Fai
             error.id = int(named["id"])
             error.key = source.key(error.id)
     if isinstance(error, TooManyFailuresError):
-        error.failures = tuple(sample_error(failure) for failure in failures)
-        here = [failure for failure in failures if failure["stage"] == error.stage]
-        if here:
-            error.__cause__ = sample_error(here[-1])
+        # Samples behind the one that was too much may have failed meanwhile.
+        listed = [failure for failure in failures if f"sample {failure['id']}: " in text]
+        error.failures = tuple(sample_error(failure) for failure in listed)
+        error.__cause__ = error.failures[-1] if error.failures else None
     else:
         for failure in failures:
-            if failure["code"] == error.code and failure["text"] in text:
+            if (failure["stage"], failure["id"]) == (error.stage, error.id):
                 locate(error, failure)
                 break
     error.add_note(f"Pipeline stage: {error.stage or 'source'}")

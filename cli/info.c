@@ -21,6 +21,7 @@ typedef struct finding {
     const char *path;
     stk_image_info info;
     size_t bytes;
+    bool read;     /* `bytes` is set */
     bool known;    /* `info` is filled */
     stk_diag diag; /* why it does not decode; err is STK_OK when it does */
 } finding;
@@ -33,6 +34,7 @@ static void look(finding *f)
     stk_err err = stk_file_read(f->path, 0, &data, &f->diag);
     if (err) goto done;
 
+    f->read = true;
     f->bytes = stk_buffer_size(data);
     err = stk_image_probe(stk_buffer_data(data), f->bytes, &f->info, &f->diag);
     if (err) goto done;
@@ -56,7 +58,7 @@ static void print_line(const finding *f)
         say(stdout, "%s", f->path);
     if (f->known) say(stdout, ", orientation %" PRId32 ", %zu bytes", i->orientation, f->bytes);
     if (f->diag.err)
-        say(stdout, ": does not decode: %s\n", f->diag.text);
+        say(stdout, ": %s: %s\n", f->read ? "does not decode" : "cannot be read", f->diag.text);
     else
         say(stdout, ": decodes\n");
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 static assembly *assembly_new(node *n)
 {

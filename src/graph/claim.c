@@ -1,7 +1,7 @@
 /* What a worker may do next: the ready work furthest downstream that has credit. */
 #include <assert.h>
 
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 #define BURST_NS \
     50e3 /* cheap items travel together, for as long as a lock and a wake-up cost little of it */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 static stk_item *first_value(const assembly *a)
 {

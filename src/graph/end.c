@@ -1,6 +1,6 @@
 /* The end of a run: stop, give everything in flight back, free. */
 #include "base/alloc.h"
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 void run_end(stk_run *run)
 {

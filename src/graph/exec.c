@@ -1,7 +1,7 @@
 /* Running a task: the ops themselves, without the lock. */
 #include <string.h>
 
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 #define MAX_SUBSTITUTES 16 /* attempts for one place, then the failure is raised */
 #define OVERRUN_NS 200000  /* a burst that took longer gives what it has not begun back */

@@ -7,7 +7,7 @@
  * In input order only the head's outputs leave; in completion order everybody's.
  */
 #include "base/alloc.h"
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 #define MAX_WAITING 8 /* outputs of one input that may wait before it is put aside */
 

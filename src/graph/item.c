@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 size_t item_size(size_t max_parts)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 #define RATE_FROM 100 /* invocations before a failure rate means something */
 #define KEY_SIZE 4096

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 #define DEFAULT_IO_CONCURRENCY 16 /* reads in flight hide the latency of a disk or a network */
 #define MAX_BATCHES_WAITING 4     /* behind a batch stage items are large */

@@ -3,7 +3,7 @@
  * for the others; when all are there, one end of the epoch goes on.
  */
 #include "base/rng.h"
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 static bool waits(const node *n, size_t k)
 {

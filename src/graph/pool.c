@@ -1,6 +1,6 @@
 /* The lock of a run, and its items: made when needed, used again. */
 #include "base/alloc.h"
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 void run_lock(stk_run *run) STK_TSA(no_thread_safety_analysis)
 {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 #define MAX_TICKETS 32768 /* between a route and its join; more wait */
 

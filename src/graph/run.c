@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 #define FREE_WAIT_NS INT64_C(5000000000) /* stk_run_free's patience with ops that run */
 #define MAX_FREE_SLABS 32 /* idle memory kept: a few batches and their small change */

@@ -1,5 +1,5 @@
 /* What needs no op: results put down, moved on, ends passed on, time counted. */
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 static void add_tally(stk_run *run, lane *l)
 {

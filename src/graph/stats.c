@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 static void copy_stage(const stage *s, int32_t running, stk_stage_stats *out)
 {

@@ -1,5 +1,5 @@
 /* unbatch: a batch becomes its samples again; arrays share the batch's memory. */
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 static stk_err share_field(stk_batch *b, size_t field, int64_t index, stk_item *out, size_t i)
 {

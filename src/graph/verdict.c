@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 #define TOO_EARLY_NS 20000000 /* 20 ms of run say nothing yet */
 #define MOSTLY 0.5

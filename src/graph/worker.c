@@ -5,7 +5,7 @@
  * one at a time: a thread that comes wakes the next one if there is work for it.
  */
 #include "base/alloc.h"
-#include "graph/engine.h"
+#include "graph/steps.h"
 
 #define SLOW_NS 50e3      /* a thread that is at work this long will not look around soon */
 #define WORTH_NS 30e3     /* ready work worth a wake-up beside threads that will look around soon */

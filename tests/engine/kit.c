@@ -111,6 +111,12 @@ kit_source kit_counting(int64_t n)
     return (kit_source){.samples = n, .epochs = 1, .fail_at = -1, .gap_at = -1, .hold_at = -1};
 }
 
+void kit_pause(int64_t ns)
+{
+    const struct timespec t = {.tv_nsec = ns};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL); /* check: allow sleep: it is what is tested */
+}
+
 static void enter(const kit_op *o)
 {
     if (o->calls) atomic_fetch_add(o->calls, 1);
@@ -127,8 +133,7 @@ static stk_err act(const void *params, const stk_item *item, stk_diag *diag)
     const int64_t id = stk_item_id(item);
     enter(o);
     if (o->spin_ns) spin(o->spin_ns);
-    const struct timespec pause = {.tv_nsec = o->sleep_ns};
-    if (o->sleep_ns) clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    if (o->sleep_ns) kit_pause(o->sleep_ns);
     while (o->gate && !atomic_load(o->gate) && (o->stubborn || !stk_item_cancelled(item)))
         sched_yield();
     if (o->at_once) atomic_fetch_sub(o->at_once, 1);

@@ -18,7 +18,7 @@ typedef struct kit_source {
     int64_t fail_at;  /* the position whose `next` fails, -1: none */
     int64_t gap_at;   /* the position without a sample, -1: none */
     stk_err fail_with;
-    int64_t spin_ns;     /* each `next` works for this long */
+    int64_t spin_ns;          /* each `next` works for this long */
     int64_t hold_at;          /* the position before which it says STK_EAGAIN once, -1: none */
     _Atomic(void *) held_ctx; /* set while it holds: pass it to kit_release */
     void (*held_wake)(void *);
@@ -66,5 +66,8 @@ stk_err kit_read(stk_run *run, int64_t *values, size_t max, size_t *n, stk_diag 
 /* Starts the plan with that many threads, reads it to its end, frees both. */
 stk_err kit_run(stk_plan *plan, int32_t threads, int64_t *values, size_t max, size_t *n,
                 stk_diag *diag);
+
+/* Does nothing for less than a second. */
+void kit_pause(int64_t ns);
 
 #endif /* STK_TESTS_ENGINE_KIT_H */

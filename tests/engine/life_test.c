@@ -269,17 +269,15 @@ static void idle_is_idle(void)
     stk_stats *st = NULL;
     uint64_t before = 0, now = 1;
     while (now != before || now < 8) { /* until both batches wait and nothing moves */
-        const struct timespec pause = {.tv_nsec = 20000000};
         before = now;
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+        kit_pause(20000000);
         CHECK_EQ(stk_run_stats(run, &st), STK_OK);
         now = st->stages[1].items;
         stk_stats_free(&st);
     }
     const int64_t woken = switches();
     const clock_t used = clock();
-    const struct timespec pause = {.tv_nsec = 300000000};
-    clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    kit_pause(300000000);
     CHECK(clock() - used < CLOCKS_PER_SEC / 100);
     CHECK(switches() - woken < 10); /* our own sleep, and what a sanitizer does */
     stk_run_free(&run);

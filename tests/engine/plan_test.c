@@ -129,12 +129,14 @@ static void routes_and_merges_are_checked(void)
 static void prints(void)
 {
     stk_plan *p = begun();
-    stk_plan_pipe(p, kit_add(NULL), &(stk_stage_opts){.name = "plus", .order = STK_ORDER_COMPLETION});
+    stk_plan_pipe(p, kit_add(NULL),
+                  &(stk_stage_opts){.name = "plus", .order = STK_ORDER_COMPLETION});
     stk_plan_batch(p, 4, &(stk_batch_opts){.drop_last = true});
     stk_plan_sink(p, 3);
     char *text;
     CHECK_EQ(stk_plan_print(p, &text), STK_OK);
-    CHECK(strstr(text, "source   counting") && strstr(text, "plus: add") && strstr(text, "4, drop_last"));
+    CHECK(strstr(text, "source   counting") && strstr(text, "plus: add") &&
+          strstr(text, "4, drop_last"));
     CHECK(strstr(text, "not reproducible: stage 'plus'"));
     stk_text_free(&text);
     CHECK_EQ(stk_plan_length(p), 2);

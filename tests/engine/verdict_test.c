@@ -1,6 +1,4 @@
 /* The verdict names planted bottlenecks; a snapshot adds up. */
-#include <time.h>
-
 #include "tests/engine/kit.h"
 
 #define MS INT64_C(1000000)
@@ -18,9 +16,8 @@ static stk_stats *observe(kit_source *s, const kit_op *first, const kit_op *seco
     CHECK_EQ(stk_run_start(p, &(stk_run_opts){.num_threads = 2}, &run, NULL), STK_OK);
     stk_plan_free(&p);
     while (stk_run_next(run, STK_FOREVER, &b, NULL) == STK_OK) {
-        const struct timespec pause = {.tv_nsec = each_ns};
         stk_batch_unref(&b);
-        if (each_ns) clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+        if (each_ns) kit_pause(each_ns);
     }
     CHECK_EQ(stk_run_stats(run, &st), STK_OK);
     stk_run_free(&run);

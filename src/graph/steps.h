@@ -1,0 +1,91 @@
+/* The engine's functions, file by file. */
+#ifndef STK_GRAPH_STEPS_H
+#define STK_GRAPH_STEPS_H
+
+#include "graph/engine.h"
+
+/* The lock of the run at hand, for clang's analysis: a thread never holds those of two runs, and
+ * the many ways to one run (node, task, item) would look like different locks. */
+extern stk_mutex run_role;
+void run_lock(struct stk_run *run) STK_ACQUIRES(run_role);
+void run_unlock(struct stk_run *run) STK_RELEASES(run_role);
+bool run_wait(struct stk_run *run, stk_cond *c, int64_t deadline) STK_REQUIRES(run_role);
+
+/* lower.c */
+STK_NODISCARD stk_err run_lower(struct stk_run *run, stk_diag *diag);
+
+/* pool.c: items and failures */
+stk_item *run_item_get(struct stk_run *run) STK_REQUIRES(run_role); /* NULL: no memory */
+void run_item_put(struct stk_run *run, stk_item **item) STK_REQUIRES(run_role);
+void run_item_drop(stk_item **item); /* the same without the pool: takes no lock */
+
+/* judge.c: failures, in order */
+failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag);
+void run_judge(struct stk_run *run, stk_item *item) STK_REQUIRES(run_role);
+void run_fail(struct stk_run *run, stk_item *item, stage *s, stk_err err, const char *text);
+bool stage_may_skip(const stage *s);
+
+/* batch.c */
+void batch_plan_slot(node *batch, stk_item *item) STK_REQUIRES(run_role);
+bool batch_collect(node *n) STK_REQUIRES(run_role);
+void batch_finalize(task *t);
+void batch_finish(task *t) STK_REQUIRES(run_role);
+void batch_retire(node *n) STK_REQUIRES(run_role);
+void assembly_unref(struct stk_run *run, assembly **a) STK_REQUIRES(run_role);
+stk_err assembly_slot(assembly *a, size_t part, size_t slot, const stk_spec *spec, void **out);
+
+/* expand.c */
+bool expand_claim(node *n, task *t) STK_REQUIRES(run_role);
+size_t expand_ready(const node *n) STK_REQUIRES(run_role);
+void expand_exec(lane *l, task *t);
+void expand_finish(task *t) STK_REQUIRES(run_role);
+bool expand_settle(node *n) STK_REQUIRES(run_role);
+void expand_end_cursors(node *n); /* of a run in which no task runs: without the lock */
+void expand_retire(node *n) STK_REQUIRES(run_role);
+extern const stk_op_class unbatch_class; /* unbatch.c */
+
+/* route.c */
+void route_exec(task *t);
+void route_finish(task *t) STK_REQUIRES(run_role);
+bool route_settle(node *n) STK_REQUIRES(run_role);
+bool join_settle(node *n) STK_REQUIRES(run_role);
+stk_err route_open(node *join, stk_diag *diag);
+void route_close(node *join);
+void route_retire(node *n) STK_REQUIRES(run_role);
+
+/* merge.c */
+bool merge_settle(node *n) STK_REQUIRES(run_role);
+bool merge_epoch_end(node *n) STK_REQUIRES(run_role); /* all inputs are at the end of theirs */
+
+/* exec.c: without the lock */
+void task_exec(lane *l, task *t);
+void exec_stage(lane *l, stage *s, stk_item *item);
+void *lane_state(lane *l, stage *s, stk_err *err, stk_diag *diag);
+
+/* claim.c */
+bool run_claim(struct stk_run *run, bool blocking, task *t) STK_REQUIRES(run_role);
+size_t node_ready(const node *n) STK_REQUIRES(run_role);
+void edge_deliver(edge *e, stk_item *item) STK_REQUIRES(run_role); /* append + slots */
+
+/* settle.c */
+void run_settle(struct stk_run *run) STK_REQUIRES(run_role);
+void run_finish(task *t, lane *l) STK_REQUIRES(run_role);
+void run_tick(struct stk_run *run, int64_t now) STK_REQUIRES(run_role);
+
+/* worker.c */
+bool run_work(stk_client *client, int32_t worker);
+STK_NODISCARD stk_err run_start_io(struct stk_run *run, stk_diag *diag);
+/* Settles, unlocks, then wakes whoever has something to do, and retires a run that has ended. */
+void run_leave(struct stk_run *run) STK_RELEASES(run_role);
+
+/* end.c */
+void run_end(struct stk_run *run) STK_REQUIRES(run_role); /* no task begins any more */
+void run_abort(struct stk_run *run, stk_err err, const char *text) STK_REQUIRES(run_role);
+void run_retire(struct stk_run *run); /* gives everything back that is in flight: no lock */
+void run_gone(stk_client *client);
+void run_unref(struct stk_run *run, int n);
+
+/* verdict.c */
+void stats_verdict(stk_stats *s);
+
+#endif /* STK_GRAPH_STEPS_H */

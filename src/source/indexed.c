@@ -79,12 +79,19 @@ stk_err stk_indexed_next_id(void *cursor, int64_t *id, int64_t *epoch, stk_diag 
     return *id == STK_ORDER_GAP ? STK_ENOTFOUND : STK_OK;
 }
 
+/* Makes `item` that sample. */
+static stk_err set_sample(const stk_indexed *x, stk_item *item, int64_t id, int64_t epoch)
+{
+    stk_item_set_id(item, id, epoch);
+    return stk_item_set_num_parts(item, x->num_parts ? x->num_parts : 1);
+}
+
 stk_err stk_indexed_next(void *cursor, stk_item *item, stk_diag *diag)
 {
+    struct cursor *c = cursor;
     int64_t id, epoch;
     stk_err err = stk_indexed_next_id(cursor, &id, &epoch, diag);
-    if (!err) stk_item_set_id(item, id, epoch);
-    return err;
+    return err ? err : set_sample(c->x, item, id, epoch);
 }
 
 /* Reads only what never changes of the cursor: `next` may be running. */
@@ -100,10 +107,10 @@ stk_err stk_indexed_substitute_id(void *cursor, int64_t id, int64_t epoch, int a
 
 stk_err stk_indexed_substitute(void *cursor, stk_item *item, int64_t id, int64_t epoch, int attempt)
 {
+    struct cursor *c = cursor;
     int64_t other;
     stk_err err = stk_indexed_substitute_id(cursor, id, epoch, attempt, &other);
-    if (!err) stk_item_set_id(item, other, epoch);
-    return err;
+    return err ? err : set_sample(c->x, item, other, epoch);
 }
 
 int64_t stk_indexed_length(void *params)

@@ -52,6 +52,7 @@ typedef struct stk_indexed_ops {
 struct stk_indexed {
     const stk_indexed_ops *ops;
     stk_order_opts order; /* checked */
+    size_t num_parts;     /* of a sample; 0: 1 */
 };
 
 /* For the class. */

@@ -299,7 +299,7 @@ stk_source *stk_list_source(const stk_list_opts *opts, stk_diag *diag)
     }
     l->indexed = (stk_indexed){.ops = &ops, .order = order};
     l->num = opts->num_samples;
-    l->num_parts = opts->num_parts ? opts->num_parts : 1;
+    l->indexed.num_parts = l->num_parts = opts->num_parts ? opts->num_parts : 1;
     l->memory = sizeof(*l);
     if (copy_parts(l, opts, diag) || copy_columns(l, opts, diag)) {
         fini(l);

@@ -13,6 +13,7 @@ enum {
     MAX_FULL = 1 << 24,
     MAX_BITS = 22, /* of a weight's precision and a value's fraction: sums stay below 2^31 */
     MAX_FRACTION = 7,
+    BLEND_PRECISION = 15,
     MAX_ROW_PRECISION = MAX_BITS - 3,
     KEEP_BYTES = 1 << 20, /* of scratch, however small the next image is */
 };
@@ -105,17 +106,20 @@ static stk_err plan_axes(stk_resample *r)
                                .filter = p->filter,
                                .outside = p->outside,
                                .max_precision = MAX_BITS};
-    const stk_axis_params y = {.src = p->src_height,
-                               .begin = p->y0,
-                               .end = p->y1,
-                               .full = p->full_height,
-                               .from = p->dst_y,
-                               .count = p->dst_height,
-                               .filter = p->filter,
-                               .outside = p->outside,
-                               .max_precision =
-                                   r->vertical_first ? MAX_BITS - 1 : MAX_ROW_PRECISION,
-                               .wide = r->vertical_first};
+    stk_axis_params y = {.src = p->src_height,
+                         .begin = p->y0,
+                         .end = p->y1,
+                         .full = p->full_height,
+                         .from = p->dst_y,
+                         .count = p->dst_height,
+                         .filter = p->filter,
+                         .outside = p->outside,
+                         .max_precision = MAX_ROW_PRECISION};
+    r->blends = (p->filter == STK_FILTER_BILINEAR || p->filter == STK_FILTER_BOX) &&
+                stk_axis_max_taps(&y) <= STK_RESAMPLE_RING;
+    y.wide = r->blends || r->vertical_first;
+    if (r->blends) y.max_precision = BLEND_PRECISION;
+    if (r->vertical_first) y.max_precision = MAX_BITS - 1;
     const int32_t tx = stk_axis_max_taps(&x), ty = stk_axis_max_taps(&y);
     const size_t weights = (size_t)(tx > ty ? tx : ty) * sizeof(double);
 
@@ -141,21 +145,35 @@ static int32_t count_open(const stk_axis *a, int32_t piece)
     return most;
 }
 
+/* The weight of one tap, wherever kernels look for it. */
+static void set_weight(int16_t *block, int32_t channels, int32_t pixel, int32_t tap, int16_t weight)
+{
+    int16_t *to = block + STK_KERNEL_WEIGHT(channels, pixel, tap);
+    *to = weight;
+    if (channels == 1) return;
+    to[2] = to[4] = to[6] = weight;
+}
+
 /* What the horizontal pass needs to know about pixel `x` of a destination row. */
 static void set_pixel(stk_resample *r, int32_t x, int32_t *offset, int16_t *coef)
 {
-    const int32_t w = r->params.dst_width, steps = r->steps;
-    const int32_t from = r->params.mirror ? w - 1 - x : x;
-    int16_t *to = coef + (ptrdiff_t)(x / 4) * 16 * steps + x % 4 * 4;
-    if (x >= w) { /* fills up the last group */
-        offset[x] = offset[w - 1];
-        for (int32_t s = 0; s < steps; s++) memset(to + 16 * s, 0, 4 * sizeof(*to));
-        return;
+    const int32_t w = r->params.dst_width, channels = r->params.channels;
+    const int32_t block = STK_KERNEL_BLOCK(channels);
+    int16_t *to = coef + (ptrdiff_t)(x / STK_KERNEL_GROUP) * r->steps * block;
+    const int32_t pixel = x % STK_KERNEL_GROUP, from = r->params.mirror ? w - 1 - x : x;
+    const int32_t *c = NULL;
+    int32_t n = 0;
+    if (x < w) {
+        c = r->x.coef + (ptrdiff_t)from * r->x.taps;
+        n = r->x.size[from];
+        offset[x] = r->x.first[from] * channels;
     }
-    const int32_t *c = r->x.coef + (ptrdiff_t)from * r->x.taps;
-    const int32_t n = r->x.size[from];
-    offset[x] = r->x.first[from] * r->params.channels;
-    for (int32_t k = 0; k < steps * 4; k++) to[k / 4 * 16 + k % 4] = (int16_t)(k < n ? c[k] : 0);
+    else { /* fills up the last group */
+        offset[x] = offset[w - 1];
+    }
+    for (int32_t s = 0, k = 0; s < r->steps; s++, to += block)
+        for (int32_t t = 0; t < STK_KERNEL_STEP; t++, k++)
+            set_weight(to, channels, pixel, t, (int16_t)(k < n ? c[k] : 0));
 }
 
 /* Groups whose pixels can be read without looking past the end of the row come from the row, the
@@ -181,7 +199,7 @@ static void split_runs(stk_resample *r, int32_t *offset, const int16_t *coef, in
         const int32_t first = i == 0 ? 0 : cut;
         r->runs[i] = (stk_horizontal){
             .offset = offset + 4 * first,
-            .coef = coef + (ptrdiff_t)16 * r->steps * first,
+            .coef = coef + (ptrdiff_t)STK_KERNEL_BLOCK(r->params.channels) * r->steps * first,
             .groups = i == 0 ? cut : groups - cut,
             .steps = r->steps,
             .shift = r->x.precision - r->fraction,
@@ -207,6 +225,7 @@ static void choose_passes(stk_resample *r)
     r->fraction = MAX_BITS - r->y.precision;
     if (r->fraction > MAX_FRACTION) r->fraction = MAX_FRACTION;
     if (r->vertical_first) r->fraction = 0;
+    if (r->blends) r->fraction = STK_KERNEL_BLEND;
 
     const int32_t columns = r->end_column - r->first_column;
     r->values = (r->vertical_first ? columns : r->params.dst_width) * channels;
@@ -223,6 +242,7 @@ static stk_err plan_passes(stk_resample *r)
     const int32_t channels = r->params.channels;
     const int32_t groups = (r->params.dst_width + STK_KERNEL_GROUP - 1) / STK_KERNEL_GROUP;
     const size_t pixels = (size_t)groups * STK_KERNEL_GROUP;
+    const size_t blocks = (size_t)groups * (size_t)r->steps;
     const size_t ring = (size_t)(r->ring_rows * r->copies_in_ring) * r->row_values;
     const size_t row_bytes = (size_t)r->params.row_width * (size_t)channels;
     const size_t middle = r->vertical_first ? row_bytes : 0;
@@ -231,7 +251,8 @@ static stk_err plan_passes(stk_resample *r)
     for (uint8_t *mem = NULL;;) {
         size_t size = 0;
         int32_t *offset = carve(mem, &size, pixels * sizeof(*offset));
-        int16_t *coef = carve(mem, &size, pixels * (size_t)r->steps * 4 * sizeof(*coef));
+        int16_t *coef =
+            carve(mem, &size, blocks * (size_t)STK_KERNEL_BLOCK(channels) * sizeof(*coef));
         r->ring = carve(mem, &size, ring * sizeof(*r->ring));
         r->sums = carve(mem, &size, (size_t)r->open_rows * r->row_values * sizeof(*r->sums));
         r->middle = carve(mem, &size, middle);

@@ -45,8 +45,8 @@ STK_NODISCARD stk_err stk_resample_new(stk_resample **out);
 void stk_resample_free(stk_resample **r);
 
 /* Sets sizes and tables.  STK_EINVAL: sizes, box or window out of range (sides 1 to 65,535, full
- * sides to 16,777,216, box inside the source and not empty, window inside the full result, rows too narrow).
- * STK_ENOMEM.  After a failure only plan and free may follow. */
+ * sides to 16,777,216, box inside the source and not empty, window inside the full result, rows too
+ * narrow). STK_ENOMEM.  After a failure only plan and free may follow. */
 STK_NODISCARD stk_err stk_resample_plan(stk_resample *r, const stk_resample_params *params);
 
 /* Rows [*first, *end) are the only ones that matter; others may be left out at both ends. */

@@ -48,6 +48,7 @@ struct stk_resample {
     uint8_t *tail;   /* the row's end, padded for kernels that read too far */
 
     bool vertical_first;
+    bool blends;            /* the vertical pass has few taps, none below zero: kernel `blend` */
     int32_t values;         /* that the vertical pass makes a row of */
     size_t row_values;      /* from one row of `ring` or `sums` to the next */
     int32_t copies_in_ring; /* 2 if vertical_first */

@@ -94,7 +94,7 @@ static int32_t gather(const stk_resample *r, int32_t y, int32_t at, int32_t n, c
         const int32_t k = at + i - r->y.first[y];
         const int32_t w = k >= 0 && k < r->y.size[y] ? coef[k] : 0;
         rows[i * copies] = ring_row(r, at + i, 0);
-        weights[i * copies] = (int16_t)w;
+        weights[i * copies] = (int16_t)(w < INT16_MAX ? w : INT16_MAX); /* 1.0 of a blend */
         if (copies == 1) continue;
         rows[i * 2 + 1] = ring_row(r, at + i, 1);
         weights[i * 2] = (int16_t)(w >> STK_RESAMPLE_LOW_BITS);
@@ -130,7 +130,12 @@ static void vertical_pass(stk_resample *r)
     const int32_t y = r->next;
     assert(r->y.size[y] * r->copies_in_ring <= STK_RESAMPLE_RING);
     int32_t n = gather(r, y, r->y.first[y], r->y.size[y], rows, weights);
-    if (n % 2) { /* kernels take two at a time */
+    if (r->blends) {
+        r->kernels->blend(rows, weights, n, r->values, vertical_target(r));
+        vertical_done(r);
+        return;
+    }
+    if (n % 2) { /* the kernel takes two at a time */
         rows[n] = rows[n - 1];
         weights[n++] = 0;
     }

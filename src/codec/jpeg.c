@@ -139,10 +139,11 @@ static J_COLOR_SPACE choose_color(jpeg *s, const stk_window_request *req, stk_pi
     }
 }
 
-/* 1, 2, 4 or 8: how much smaller the rect may be.  Other scales have no vector code in libjpeg. */
-static int32_t choose_reduction(const stk_window_request *req)
+/* 1, 2, 4 or 8: how much smaller the rect may be.  Other scales have no vector code in libjpeg, and
+ * chroma of a quarter of the columns (4:1:1) would lose too much. */
+static int32_t choose_reduction(const jpeg *s, const stk_window_request *req)
 {
-    if (req->min_width <= 0 || req->min_height <= 0) return 1;
+    if (req->min_width <= 0 || req->min_height <= 0 || s->c.max_h_samp_factor > 2) return 1;
     for (int32_t r = 8; r > 1; r /= 2)
         if (req->rect.width / r >= req->min_width && req->rect.height / r >= req->min_height)
             return r;
@@ -196,7 +197,7 @@ static stk_err jpeg_window(void *state, const stk_window_request *req, stk_windo
     if (c->out_color_space == JCS_UNKNOWN)
         return stk_diag_set(diag, STK_EUNSUPPORTED, "JPEG: %d channels of unknown colours",
                             c->num_components);
-    const int32_t reduction = choose_reduction(req);
+    const int32_t reduction = choose_reduction(s, req);
     c->scale_num = 1;
     c->scale_denom = (unsigned)reduction;
     c->dct_method = JDCT_ISLOW;

@@ -53,7 +53,7 @@ static void check_rect(void *state, const uint8_t *data, size_t size, stk_window
         if (!memcmp(got, want, (size_t)req.rect.width * pixel)) continue;
         fprintf(stderr, "rect %d,%d %dx%d differs in row %d\n", req.rect.x, req.rect.y,
                 req.rect.width, req.rect.height, y);
-        CHECK(!"equal to a full decode");
+        check_fail(__FILE__, __LINE__, "equal to a full decode");
     }
     free(part.data);
 }
@@ -303,7 +303,7 @@ static size_t find_marker(const uint8_t *data, size_t size, uint8_t marker)
 {
     for (size_t i = 0; i + 1 < size; i++)
         if (data[i] == 0xFF && data[i + 1] == marker) return i;
-    CHECK(!"marker found");
+    check_fail(__FILE__, __LINE__, "marker found");
     return 0;
 }
 

@@ -60,7 +60,8 @@ stk_err stk_image_opts_check(const stk_image_opts *opts, stk_image_opts *out, st
 
 static void set_box(stk_geometry *g, double x, double y, double width, double height)
 {
-    g->x0 = x, g->y0 = y, g->x1 = x + width, g->y1 = y + height;
+    g->x = (int32_t)x, g->y = (int32_t)y;
+    g->box_width = (int32_t)width, g->box_height = (int32_t)height;
 }
 
 static double between(const double range[2], double unit)
@@ -102,18 +103,17 @@ static void random_resized(const stk_image_opts *o, int32_t width, int32_t heigh
     middle(o, width, height, g);
 }
 
-/* torchvision's Resize(resize) and CenterCrop(height, width) in one step: a box whose edges fall
- * between pixels, with what is around it within the reach of the filter. */
+/* torchvision's Resize(resize) and CenterCrop(height, width). */
 static void center(const stk_image_opts *o, int32_t width, int32_t height, stk_geometry *g)
 {
     const int64_t shorter = width < height ? width : height;
-    const int64_t w = width <= height ? o->resize : (int64_t)o->resize * width / shorter;
-    const int64_t h = width <= height ? (int64_t)o->resize * height / shorter : o->resize;
-    const double left = nearbyint((double)(w - o->width) / 2);
-    const double top = nearbyint((double)(h - o->height) / 2);
-    const double sx = (double)width / (double)w, sy = (double)height / (double)h;
-    set_box(g, left * sx, top * sy, o->width * sx, o->height * sy);
-    g->outside = true;
+    const int64_t w = (int64_t)o->resize * width / shorter;
+    const int64_t h = (int64_t)o->resize * height / shorter;
+    set_box(g, 0, 0, width, height);
+    g->full_width = (int32_t)(w < INT32_MAX ? w : INT32_MAX);
+    g->full_height = (int32_t)(h < INT32_MAX ? h : INT32_MAX);
+    g->left = (int32_t)nearbyint((g->full_width - o->width) / 2.0);
+    g->top = (int32_t)nearbyint((g->full_height - o->height) / 2.0);
 }
 
 void stk_geometry_draw(const stk_image_opts *opts, int32_t width, int32_t height, stk_draw_fn *draw,
@@ -121,6 +121,8 @@ void stk_geometry_draw(const stk_image_opts *opts, int32_t width, int32_t height
 {
     *out = (stk_geometry){.width = opts->width ? opts->width : width,
                           .height = opts->height ? opts->height : height};
+    out->full_width = out->width;
+    out->full_height = out->height;
     switch (opts->crop) {
     case STK_CROP_NONE: set_box(out, 0, 0, width, height); break;
     case STK_CROP_CENTER: center(opts, width, height, out); break;
@@ -133,6 +135,13 @@ void stk_geometry_draw(const stk_image_opts *opts, int32_t width, int32_t height
     }
 }
 
+static void swap(int32_t *a, int32_t *b)
+{
+    const int32_t t = *a;
+    *a = *b;
+    *b = t;
+}
+
 /*
  * What makes the picture of the stored image, after Exif 2.32, 4.6.4 (orientation):
  *
@@ -143,49 +152,57 @@ void stk_geometry_draw(const stk_image_opts *opts, int32_t width, int32_t height
 void stk_geometry_place(const stk_geometry *g, int32_t orientation, int32_t width, int32_t height,
                         stk_placement *out)
 {
-    *out = (stk_placement){.outside = g->outside,
-                           .transposed = orientation >= 5,
-                           .mirror = orientation == 2 || orientation == 3 || orientation == 7 ||
-                                     orientation == 8,
-                           .upside_down = orientation == 3 || orientation == 4 ||
-                                          orientation == 6 || orientation == 7};
-    if (out->transposed) {
-        out->x0 = g->y0, out->x1 = g->y1, out->y0 = g->x0, out->y1 = g->x1;
-        out->width = g->height, out->height = g->width;
+    *out = (stk_placement){.x = g->x,
+                           .y = g->y,
+                           .box_width = g->box_width,
+                           .box_height = g->box_height,
+                           .full_width = g->full_width,
+                           .full_height = g->full_height,
+                           .left = g->left,
+                           .top = g->top,
+                           .width = g->width,
+                           .height = g->height,
+                           .transposed = orientation >= 5};
+    stk_placement *p = out;
+    if (p->transposed) {
+        swap(&p->x, &p->y);
+        swap(&p->box_width, &p->box_height);
+        swap(&p->full_width, &p->full_height);
+        swap(&p->left, &p->top);
+        swap(&p->width, &p->height);
     }
-    else {
-        out->x0 = g->x0, out->x1 = g->x1, out->y0 = g->y0, out->y1 = g->y1;
-        out->width = g->width, out->height = g->height;
+    if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8) {
+        p->x = width - p->x - p->box_width;
+        p->left = p->full_width - p->left - p->width;
+        p->mirror = true;
     }
-    if (out->mirror) {
-        const double x0 = out->x0;
-        out->x0 = width - out->x1, out->x1 = width - x0;
+    if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7) {
+        p->y = height - p->y - p->box_height;
+        p->top = p->full_height - p->top - p->height;
+        p->upside_down = true;
     }
-    if (out->upside_down) {
-        const double y0 = out->y0;
-        out->y0 = height - out->y1, out->y1 = height - y0;
-    }
-    if (g->mirror && out->transposed)
-        out->upside_down = !out->upside_down;
+    if (g->mirror && p->transposed)
+        p->upside_down = !p->upside_down;
     else if (g->mirror)
-        out->mirror = !out->mirror;
+        p->mirror = !p->mirror;
 }
 
-/* One axis: whole pixels within the image. */
-static void reach(double from, double to, int32_t pixels, double support, int32_t limit,
-                  int32_t *start, int32_t *size)
+/* One axis: whole pixels within the box. */
+static void reach(int32_t box, int32_t box_size, int32_t full, int32_t from, int32_t count,
+                  double support, int32_t *start, int32_t *size)
 {
-    const double margin = support > 0 ? support * fmax((to - from) / pixels, 1) + 1 : 0;
-    const double first = fmax(floor(from - margin), 0), end = fmin(ceil(to + margin), limit);
-    *start = (int32_t)fmin(first, limit - 1);
-    *size = (int32_t)fmax(end, *start + 1) - *start;
+    const double scale = (double)box_size / full;
+    const double margin = support * fmax(scale, 1) + 1;
+    const double first = fmax(floor(from * scale - margin), 0);
+    const double end = fmin(ceil((from + count) * scale + margin), box_size);
+    *start = box + (int32_t)first;
+    *size = (int32_t)end - (int32_t)first;
 }
 
-stk_rect stk_placement_rect(const stk_placement *p, double support, int32_t width, int32_t height)
+stk_rect stk_placement_rect(const stk_placement *p, double support)
 {
     stk_rect r;
-    if (!p->outside) support = 0;
-    reach(p->x0, p->x1, p->width, support, width, &r.x, &r.width);
-    reach(p->y0, p->y1, p->height, support, height, &r.y, &r.height);
+    reach(p->x, p->box_width, p->full_width, p->left, p->width, support, &r.x, &r.width);
+    reach(p->y, p->box_height, p->full_height, p->top, p->height, support, &r.y, &r.height);
     return r;
 }

@@ -62,13 +62,13 @@ static void random_boxes(void)
         stk_geometry g, again;
         stk_geometry_draw(&o, W, H, draw, &seed, &g);
         stk_geometry_draw(&o, W, H, draw, &seed, &again);
-        CHECK(g.x0 == again.x0 && g.y1 == again.y1 && g.mirror == again.mirror);
-        const double w = g.x1 - g.x0, h = g.y1 - g.y0;
-        CHECK(g.x0 >= 0 && g.y0 >= 0 && g.x1 <= W && g.y1 <= H && w >= 1 && h >= 1);
-        CHECK(g.x0 == floor(g.x0) && g.x1 == floor(g.x1) && g.y0 == floor(g.y0));
+        CHECK(!memcmp(&g, &again, sizeof(g)));
+        const double w = g.box_width, h = g.box_height;
+        CHECK(g.x >= 0 && g.y >= 0 && g.x + w <= W && g.y + h <= H && w >= 1 && h >= 1);
         CHECK(w * h > 0.079 * W * H && w / h > 0.74 && w / h < 1.35);
+        CHECK(g.full_width == 224 && g.full_height == 224 && g.left == 0 && g.top == 0);
         area += w * h / (W * H), log_ratio += log(w / h);
-        x += (g.x0 + g.x1) / 2 / W, y += (g.y0 + g.y1) / 2 / H;
+        x += (g.x + w / 2) / W, y += (g.y + h / 2) / H;
         flips += g.mirror;
     }
     CHECK(fabs(x / N - 0.5) < 0.01 && fabs(y / N - 0.5) < 0.01);
@@ -78,6 +78,14 @@ static void random_boxes(void)
     CHECK(fabs(area / N - 0.4323) < 0.007 && fabs(log_ratio / N - 0.0307) < 0.005);
 }
 
+static void check_box(const stk_geometry *g, int x, int y, int width, int height)
+{
+    CHECK_EQ(g->x, x);
+    CHECK_EQ(g->y, y);
+    CHECK_EQ(g->box_width, width);
+    CHECK_EQ(g->box_height, height);
+}
+
 static void falls_back_to_the_middle(void)
 {
     const stk_image_opts o = checked((stk_image_opts){
@@ -85,11 +93,11 @@ static void falls_back_to_the_middle(void)
     uint32_t seed = 1;
     stk_geometry g;
     stk_geometry_draw(&o, 1000, 10, draw, &seed, &g);
-    CHECK(g.y0 == 0 && g.y1 == 10 && g.x0 == 493 && g.x1 == 506); /* 13 = round(10 * 4 / 3) */
+    check_box(&g, 493, 0, 13, 10); /* 13 = round(10 * 4 / 3) */
     stk_geometry_draw(&o, 10, 1000, draw, &seed, &g);
-    CHECK(g.x0 == 0 && g.x1 == 10 && g.y0 == 493 && g.y1 == 506);
+    check_box(&g, 0, 493, 10, 13);
     stk_geometry_draw(&o, 1, 1, draw, &seed, &g);
-    CHECK(g.x0 == 0 && g.x1 == 1 && g.y0 == 0 && g.y1 == 1);
+    check_box(&g, 0, 0, 1, 1);
 }
 
 static void center(void)
@@ -99,15 +107,17 @@ static void center(void)
     stk_geometry g;
     stk_geometry_draw(&o, 500, 375, NULL, NULL, &g);
     /* 375 becomes 256, 500 becomes 341 (of 341.33); cut at 58 (of 58.5, to even) and 16 */
-    CHECK(fabs(g.x0 - 58 * 500.0 / 341) < 1e-9 && fabs(g.x1 - 282 * 500.0 / 341) < 1e-9);
-    CHECK(fabs(g.y0 - 16 * 375.0 / 256) < 1e-9 && fabs(g.y1 - 240 * 375.0 / 256) < 1e-9);
-    CHECK(g.outside && !g.mirror && g.width == 224 && g.height == 224);
+    check_box(&g, 0, 0, 500, 375);
+    CHECK(g.full_width == 341 && g.full_height == 256 && g.left == 58 && g.top == 16);
+    CHECK(!g.mirror && g.width == 224 && g.height == 224);
 
     stk_placement p;
     stk_geometry_place(&g, 1, 500, 375, &p);
-    const stk_rect r = stk_placement_rect(&p, 2, 500, 375);
-    CHECK_EQ(r.x, (int)floor(g.x0 - 2 * 500.0 / 341 - 1));
-    CHECK_EQ(r.x + r.width, (int)ceil(g.x1 + 2 * 500.0 / 341 + 1));
+    const stk_rect r = stk_placement_rect(&p, 2);
+    CHECK_EQ(r.x, (int)floor((58 - 2) * 500.0 / 341 - 1));
+    CHECK_EQ(r.x + r.width, (int)ceil((58 + 224 + 2) * 500.0 / 341 + 1));
+    stk_geometry_draw(&o, 10, 60000, NULL, NULL, &g);
+    CHECK(g.full_width == 256 && g.full_height == 256 * 6000 && g.top == 767888);
 }
 
 enum { STORED_W = 7, STORED_H = 5 };
@@ -129,20 +139,29 @@ static int seen(int orientation, int x, int y)
 
 static void orientations(void)
 {
-    for (int n = 0; n < 16; n++) {
+    for (int n = 0; n < 32; n++) {
         const int orientation = 1 + n % 8;
-        stk_geometry g = {.x0 = 1, .y0 = 2, .x1 = 4, .y1 = 4, .width = 3, .height = 2};
-        g.mirror = n >= 8;
+        stk_geometry g = {.x = 1, .y = 2, .box_width = 3, .box_height = 2};
+        if (n >= 16) /* the same pixels as a cut of the whole */
+            g = (stk_geometry){.box_width = orientation < 5 ? STORED_W : STORED_H,
+                               .box_height = orientation < 5 ? STORED_H : STORED_W,
+                               .left = 1,
+                               .top = 2};
+        g.full_width = g.box_width, g.full_height = g.box_height;
+        g.width = 3, g.height = 2;
+        g.mirror = n % 16 >= 8;
         stk_placement p;
         stk_geometry_place(&g, orientation, STORED_W, STORED_H, &p);
-        const stk_rect r = stk_placement_rect(&p, 1, STORED_W, STORED_H);
-        CHECK(r.x == p.x0 && r.y == p.y0 && r.width == p.width && r.height == p.height);
+        const int x0 = p.x + p.left, y0 = p.y + p.top;
+        const stk_rect r = stk_placement_rect(&p, 0);
+        CHECK(r.x <= x0 && r.y <= y0 && r.x + r.width >= x0 + p.width);
+        CHECK(r.y + r.height >= y0 + p.height && r.x >= p.x && r.width <= p.box_width);
         for (int y = 0; y < 2; y++) {
             for (int x = 0; x < 3; x++) {
                 int col = p.transposed ? y : x, row = p.transposed ? x : y;
                 if (p.mirror) col = p.width - 1 - col;
                 if (p.upside_down) row = p.height - 1 - row;
-                CHECK_EQ(r.x + col + 100 * (r.y + row),
+                CHECK_EQ(x0 + col + 100 * (y0 + row),
                          seen(orientation, g.mirror ? 3 - x : 1 + x, 2 + y));
             }
         }

@@ -30,7 +30,8 @@ struct stk_image_decoder {
 
     /* Of the rows that come. */
     stk_window window;
-    int32_t first_row, next_row; /* wanted first; comes next */
+    int32_t top;                 /* of the window, in the image scaled as the rows are */
+    int32_t first_row, next_row; /* there: wanted first; comes next */
 };
 
 stk_err stk_image_decoder_new(stk_image_decoder **out, stk_diag *diag)
@@ -116,16 +117,11 @@ static double filter_support(stk_filter filter)
     return 0;
 }
 
-/* The fewest pixels that a side of the rect, larger than the box, must keep. */
-static int32_t fewest(int32_t rect, double box, int32_t pixels)
+/* The fewest pixels that a side of the rect may keep, when `box` pixels become `full` ones. */
+static int32_t fewest(int32_t rect, int32_t box, int32_t full)
 {
-    const double n = ceil(FAST_KEEP * pixels * rect / box);
+    const double n = ceil(FAST_KEEP * full * rect / box);
     return n < INT32_MAX ? (int32_t)n : INT32_MAX;
-}
-
-static double clip(double x, double max)
-{
-    return x < 0 ? 0 : x > max ? max : x;
 }
 
 /* Opens the window and plans the resampling of its rows. */
@@ -133,39 +129,47 @@ static stk_err plan(stk_image_decoder *d, const stk_image_opts *opts, stk_filter
                     int32_t channels, const stk_placement *p, stk_diag *diag)
 {
     stk_window_request req = {
-        .rect = stk_placement_rect(p, filter_support(filter), d->info.width, d->info.height),
+        .rect = stk_placement_rect(p, filter_support(filter)),
         .gray = channels == 1,
         .fast = opts->quality == STK_QUALITY_FAST,
     };
     if (req.fast && filter != STK_FILTER_NEAREST) {
-        req.min_width = fewest(req.rect.width, p->x1 - p->x0, p->width);
-        req.min_height = fewest(req.rect.height, p->y1 - p->y0, p->height);
+        req.min_width = fewest(req.rect.width, p->box_width, p->full_width);
+        req.min_height = fewest(req.rect.height, p->box_height, p->full_height);
     }
     stk_window *w = &d->window;
     stk_err err = d->codec->window(d->state, &req, w, diag);
     if (err) return err;
     assert(!req.gray || w->pixels == STK_PIXELS_GRAY);
 
+    /* Everything in the coordinates of the whole image, scaled as the rows are. */
     const double sx = (w->x1 - w->x0) / req.rect.width, sy = (w->y1 - w->y0) / req.rect.height;
+    d->top = (int32_t)lrint(req.rect.y * sy - w->y0);
     const stk_resample_params params = {
-        .src_width = w->width,
-        .src_height = w->height,
-        .x0 = clip(w->x0 + (p->x0 - req.rect.x) * sx, w->width),
-        .x1 = clip(w->x0 + (p->x1 - req.rect.x) * sx, w->width),
-        .y0 = clip(w->y0 + (p->y0 - req.rect.y) * sy, w->height),
-        .y1 = clip(w->y0 + (p->y1 - req.rect.y) * sy, w->height),
+        .src_width = (int32_t)ceil(d->info.width * sx),
+        .src_height = (int32_t)ceil(d->info.height * sy),
+        .x0 = p->x * sx,
+        .x1 = (p->x + p->box_width) * sx,
+        .y0 = p->y * sy,
+        .y1 = (p->y + p->box_height) * sy,
+        .row_x = (int32_t)lrint(req.rect.x * sx - w->x0),
+        .row_width = w->width,
         .dst_width = p->width,
         .dst_height = p->height,
+        .full_width = p->full_width,
+        .full_height = p->full_height,
+        .dst_x = p->left,
+        .dst_y = p->top,
         .channels = w->pixels == STK_PIXELS_GRAY ? 1 : 3,
         .filter = filter,
-        .outside = p->outside,
         .mirror = p->mirror,
         .upside_down = p->upside_down,
         .ycc_to_rgb = w->pixels == STK_PIXELS_YCC,
     };
     err = stk_resample_plan(d->resample, &params);
-    return err ? stk_diag_set(diag, err, "cannot resize %d x %d to %d x %d", (int)w->width,
-                              (int)w->height, (int)p->width, (int)p->height)
+    return err ? stk_diag_set(diag, err == STK_EINVAL ? STK_EUNSUPPORTED : err,
+                              "cannot resize %d x %d pixels to %d x %d", (int)p->box_width,
+                              (int)p->box_height, (int)p->full_width, (int)p->full_height)
                : STK_OK;
 }
 
@@ -182,7 +186,7 @@ static stk_err stream(stk_image_decoder *d, uint8_t *pixels, size_t row_bytes, s
     int32_t end;
     stk_resample_rows(d->resample, &d->first_row, &end);
     stk_resample_start(d->resample, pixels, (ptrdiff_t)row_bytes, d->first_row);
-    d->next_row = 0;
+    d->next_row = d->top;
     const stk_err err = d->codec->rows(d->state, push_row, d, diag);
     if (err) return err;
     if (!stk_resample_done(d->resample))

@@ -21,7 +21,18 @@ enum {
     STK_KERNEL_STEP = 4,   /* taps that it takes at a time */
     STK_KERNEL_LANES = 16, /* intermediates that a vertical pass reads at a time */
     STK_KERNEL_ROWS = 8,   /* rows of one `accumulate` */
+    STK_KERNEL_BLEND = 6,  /* bits of fraction that `blend` takes */
 };
+
+/* Weights of one group and step.  One channel: [pixel][tap].  Else each is there for four colours,
+ * in the order in which registers want them: pixels 0 and 2, then 1 and 3, each taps 0 and 1, then
+ * 2 and 3: 4 x [0 1 0 1 0 1 0 1 of one pixel, 0 1 0 1 0 1 0 1 of the other]. */
+#define STK_KERNEL_BLOCK(channels) ((channels) == 1 ? 16 : 64)
+
+/* Where the weight of a tap is in its block; for colours, also at + 2, + 4 and + 6. */
+#define STK_KERNEL_WEIGHT(channels, pixel, tap) \
+    ((channels) == 1 ? (pixel)*4 + (tap)        \
+                     : ((pixel) % 2 * 2 + (tap) / 2) * 16 + (pixel) / 2 * 8 + (tap) % 2)
 
 /* Bytes that a horizontal pass reads from a pixel's first tap on. */
 #define STK_KERNEL_READS(channels, steps) \
@@ -29,7 +40,7 @@ enum {
 
 typedef struct stk_horizontal {
     const int32_t *offset; /* byte offset of each pixel's first tap: groups * 4 */
-    const int16_t *coef;   /* [group][step][pixel][tap] */
+    const int16_t *coef;   /* [group][step] blocks */
     int32_t groups, steps;
     int32_t shift;    /* of the sum of products: precision - fraction, at least 1 */
     int32_t fraction; /* bits */
@@ -47,6 +58,11 @@ typedef struct stk_kernels {
      * Rows are readable up to a multiple of STK_KERNEL_LANES; dst gets `count` bytes exactly. */
     void (*vertical)(const int16_t *const *rows, const int16_t *coef, int32_t n, int32_t count,
                      int32_t shift, uint8_t *dst);
+
+    /* The same for weights that are not negative, 15 bits, 1.0 being 32,767, and for rows whose
+     * fraction is STK_KERNEL_BLEND: each product is rounded to it.  `n` may be odd. */
+    void (*blend)(const int16_t *const *rows, const int16_t *coef, int32_t n, int32_t count,
+                  uint8_t *dst);
 
     /* acc[x] += sum over STK_KERNEL_ROWS rows; count rounded up to STK_KERNEL_LANES. */
     void (*accumulate)(const int16_t *const *rows, const int16_t *coef, int32_t count,

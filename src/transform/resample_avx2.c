@@ -52,18 +52,16 @@ INLINE void horizontal(const stk_horizontal *h, const uint8_t *src, int16_t *dst
     for (int32_t g = 0; g < h->groups; g++, o += 4) {
         __m256i even = half, odd = half;
         const uint8_t *p = src;
-        for (int s = 0; s < steps; s++, p += 4 * channels, coef += 16) {
-            const __m256i c = load32(coef);
+        for (int s = 0; s < steps; s++, p += 4 * channels, coef += 64) {
             const __m256i e = load_pair(p + o[0], p + o[2]);
             const __m256i d = load_pair(p + o[1], p + o[3]);
-            const __m256i e01 =
-                _mm256_madd_epi16(_mm256_shuffle_epi8(e, taps01), _mm256_shuffle_epi32(c, 0x00));
+            const __m256i e01 = _mm256_madd_epi16(_mm256_shuffle_epi8(e, taps01), load32(coef));
             const __m256i e23 =
-                _mm256_madd_epi16(_mm256_shuffle_epi8(e, taps23), _mm256_shuffle_epi32(c, 0x55));
+                _mm256_madd_epi16(_mm256_shuffle_epi8(e, taps23), load32(coef + 16));
             const __m256i d01 =
-                _mm256_madd_epi16(_mm256_shuffle_epi8(d, taps01), _mm256_shuffle_epi32(c, 0xAA));
+                _mm256_madd_epi16(_mm256_shuffle_epi8(d, taps01), load32(coef + 32));
             const __m256i d23 =
-                _mm256_madd_epi16(_mm256_shuffle_epi8(d, taps23), _mm256_shuffle_epi32(c, 0xFF));
+                _mm256_madd_epi16(_mm256_shuffle_epi8(d, taps23), load32(coef + 48));
             even = _mm256_add_epi32(even, _mm256_add_epi32(e01, e23));
             odd = _mm256_add_epi32(odd, _mm256_add_epi32(d01, d23));
         }
@@ -171,6 +169,47 @@ AVX2 static void vertical(const int16_t *const *rows, const int16_t *coef, int32
         vertical_n(rows, coef, n, count, shift, dst);
 }
 
+/* 16 sums of `n` products each. */
+INLINE __m256i blend16(const int16_t *const *rows, const int16_t *coef, int32_t n, ptrdiff_t x)
+{
+    __m256i sum = _mm256_set1_epi16(1 << (STK_KERNEL_BLEND - 1));
+    for (int32_t i = 0; i < n; i++)
+        sum = _mm256_add_epi16(
+            sum, _mm256_mulhrs_epi16(load32(rows[i] + x), _mm256_set1_epi16(coef[i])));
+    return _mm256_srai_epi16(sum, STK_KERNEL_BLEND);
+}
+
+INLINE void blend_n(const int16_t *const *rows, const int16_t *coef, int32_t n, int32_t count,
+                    uint8_t *dst)
+{
+    int32_t x = 0;
+    for (; x + 32 <= count; x += 32) {
+        const __m256i v =
+            _mm256_packus_epi16(blend16(rows, coef, n, x), blend16(rows, coef, n, x + 16));
+        _mm256_storeu_si256((__m256i *)(dst + x), _mm256_permute4x64_epi64(v, 0xD8));
+    }
+    for (; x < count; x += 16) {
+        const __m256i a = blend16(rows, coef, n, x);
+        const __m256i v = _mm256_permute4x64_epi64(_mm256_packus_epi16(a, a), 0xD8);
+        uint8_t bytes[16];
+        _mm_storeu_si128((__m128i *)bytes, _mm256_castsi256_si128(v));
+        memcpy(dst + x, bytes, count - x < 16 ? (size_t)(count - x) : 16);
+    }
+}
+
+AVX2 static void blend(const int16_t *const *rows, const int16_t *coef, int32_t n, int32_t count,
+                       uint8_t *dst)
+{
+    if (n == 2)
+        blend_n(rows, coef, 2, count, dst);
+    else if (n == 3)
+        blend_n(rows, coef, 3, count, dst);
+    else if (n == 4)
+        blend_n(rows, coef, 4, count, dst);
+    else
+        blend_n(rows, coef, n, count, dst);
+}
+
 AVX2 static void accumulate(const int16_t *const *rows, const int16_t *coef, int32_t count,
                             int32_t *acc)
 {
@@ -215,6 +254,7 @@ const stk_kernels stk_kernels_avx2 = {
     .horizontal3 = horizontal3,
     .horizontal4 = horizontal4,
     .vertical = vertical,
+    .blend = blend,
     .accumulate = accumulate,
     .finish = finish,
     .ycc_to_rgb = stk_color_ycc_to_rgb_avx2,

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #define PI 3.14159265358979323846
+#define INLINE __attribute__((always_inline)) static inline
 
 static double box(double x)
 {
@@ -54,6 +55,7 @@ typedef struct geometry {
     int32_t limit;  /* pixels from there that may be used */
     double begin;   /* of the box, from base */
     double scale;   /* source pixels a destination */
+    double step;    /* 1 / stretch */
     double stretch; /* of the filter */
     double support; /* reach of the stretched filter */
 } geometry;
@@ -70,6 +72,7 @@ static geometry geometry_of(const stk_axis_params *p)
     g.begin = p->begin - g.base;
     g.scale = (p->end - p->begin) / p->full;
     g.stretch = g.scale > 1.0 ? g.scale : 1.0;
+    g.step = 1.0 / g.stretch;
     g.support = g.kind->support * g.stretch;
     return g;
 }
@@ -101,16 +104,16 @@ static void build_nearest(const stk_axis_params *p, stk_axis *a)
 }
 
 /* Writes the weights of destination `i` of the full result, not yet normalised, and their sum. */
-static int32_t weigh(const geometry *g, int32_t i, double *weights, int32_t *first, double *sum)
+INLINE int32_t weigh(const geometry *g, double (*at)(double), int32_t i, double *weights,
+                     int32_t *first, double *sum)
 {
     const double centre = g->begin + (i + 0.5) * g->scale;
     const double low = centre - g->support + 0.5, high = centre + g->support + 0.5;
     const int32_t lo = low > 0 ? (int32_t)low : 0;
     const int32_t hi = high < g->limit ? (int32_t)high : g->limit;
-    const double step = 1.0 / g->stretch;
     *sum = 0.0;
     for (int32_t k = lo; k < hi; k++) {
-        const double w = g->kind->at((k - centre + 0.5) * step);
+        const double w = at((k - centre + 0.5) * g->step);
         weights[k - lo] = w;
         *sum += w;
     }
@@ -126,7 +129,7 @@ static int32_t weigh(const geometry *g, int32_t i, double *weights, int32_t *fir
 
 /* Rounds weights so that their sum is exact: each takes what rounding the running sum leaves it.
  * Zero weights at either end are dropped. */
-static void quantise(const double *weights, double sum, int32_t n, int32_t most, stk_axis *a,
+INLINE void quantise(const double *weights, double sum, int32_t n, int32_t most, stk_axis *a,
                      int32_t i)
 {
     int32_t *coef = a->coef + (ptrdiff_t)i * a->taps;
@@ -177,6 +180,20 @@ static int32_t precision_of(const stk_axis_params *p, const geometry *g)
     return bits < p->max_precision ? bits : p->max_precision;
 }
 
+/* A function of its own for a filter that is known here: a plan is made for every image. */
+INLINE void build_windows(const stk_axis_params *p, const geometry *g, double (*at)(double),
+                          double *weights, stk_axis *a)
+{
+    a->copies = true;
+    for (int32_t i = 0; i < a->count; i++) {
+        double sum;
+        const int32_t n = weigh(g, at, p->from + i, weights, &a->first[i], &sum);
+        a->first[i] += g->base;
+        quantise(weights, sum, n, p->wide ? INT32_MAX : INT16_MAX, a, i);
+        a->copies &= a->size[i] == 1;
+    }
+}
+
 void stk_axis_build(const stk_axis_params *p, double *weights, stk_axis *a)
 {
     a->count = p->count;
@@ -187,14 +204,10 @@ void stk_axis_build(const stk_axis_params *p, double *weights, stk_axis *a)
     }
     const geometry g = geometry_of(p);
     a->precision = precision_of(p, &g);
-    a->copies = true;
-    for (int32_t i = 0; i < a->count; i++) {
-        double sum;
-        const int32_t n = weigh(&g, p->from + i, weights, &a->first[i], &sum);
-        a->first[i] += g.base;
-        quantise(weights, sum, n, p->wide ? INT32_MAX : INT16_MAX, a, i);
-        a->copies &= a->size[i] == 1;
-    }
+    if (p->filter == STK_FILTER_BILINEAR)
+        build_windows(p, &g, bilinear, weights, a);
+    else
+        build_windows(p, &g, g.kind->at, weights, a);
     if (!a->copies) make_monotone(a);
     a->longest = 1;
     for (int32_t i = 0; i < a->count; i++)

@@ -52,6 +52,12 @@ static stk_horizontal_fn *pick(const stk_kernels *k, int32_t channels)
     return channels == 1 ? k->horizontal1 : channels == 3 ? k->horizontal3 : k->horizontal4;
 }
 
+static void set_weight(int16_t *block, int32_t channels, int32_t pixel, int32_t tap, int16_t w)
+{
+    for (int32_t i = 0; i < (channels == 1 ? 1 : 4); i++)
+        block[STK_KERNEL_WEIGHT(channels, pixel, tap) + 2 * i] = w;
+}
+
 static void try_horizontal(const stk_kernels *k)
 {
     const int32_t channels = (int32_t[]){1, 3, 4}[any() % 3];
@@ -63,7 +69,8 @@ static void try_horizontal(const stk_kernels *k)
     const size_t size = (size_t)between(reads, reads + 600);
     uint8_t *src = make(size, 1);
     int32_t *offset = make(pixels, sizeof(*offset));
-    int16_t *coef = make(pixels * (size_t)h.steps * 4, sizeof(*coef));
+    const size_t block = (size_t)STK_KERNEL_BLOCK(channels);
+    int16_t *coef = make((size_t)(h.groups * h.steps) * block, sizeof(*coef));
     int16_t *got = make(values + 8, sizeof(*got)), *want = make(values + 8, sizeof(*want));
 
     fill(src, size);
@@ -72,7 +79,8 @@ static void try_horizontal(const stk_kernels *k)
         offset[i] = between(0, (int32_t)size - reads);
         fill_weights(w, h.steps * 4, precision);
         for (int32_t t = 0; t < h.steps * 4; t++)
-            coef[(i / 4 * (size_t)h.steps + (size_t)t / 4) * 16 + i % 4 * 4 + (size_t)t % 4] = w[t];
+            set_weight(coef + (i / 4 * (size_t)h.steps + (size_t)t / 4) * block, channels,
+                       (int32_t)(i % 4), t % 4, w[t]);
     }
     h.offset = offset;
     h.coef = coef;
@@ -96,10 +104,10 @@ typedef struct sheet {
     int32_t count, fraction, precision;
 } sheet;
 
-static void fill_sheet(sheet *s, int32_t n)
+static void fill_sheet(sheet *s, int32_t n, int32_t fraction)
 {
     s->count = between(1, MOST_VALUES);
-    s->fraction = between(0, 7);
+    s->fraction = fraction;
     s->precision = 14;
     for (int32_t i = 0; i < n; i++) {
         for (int32_t x = 0; x < MOST_VALUES; x++)
@@ -115,7 +123,7 @@ static void try_vertical(const stk_kernels *k)
     static sheet s;
     uint8_t got[MOST_VALUES + 64], want[MOST_VALUES + 64];
     const int32_t n = 2 * between(1, MOST_ROWS / 2);
-    fill_sheet(&s, n);
+    fill_sheet(&s, n, between(0, 7));
     memset(got, GUARD, sizeof(got));
     memset(want, GUARD, sizeof(want));
     const int32_t shift = s.precision + s.fraction;
@@ -125,12 +133,31 @@ static void try_vertical(const stk_kernels *k)
     CHECK_EQ(want[s.count], GUARD);
 }
 
+static void try_blend(const stk_kernels *k)
+{
+    static sheet s;
+    uint8_t got[MOST_VALUES + 64], want[MOST_VALUES + 64];
+    const int32_t n = between(1, MOST_ROWS);
+    fill_sheet(&s, n, STK_KERNEL_BLEND);
+    int32_t left = INT16_MAX;
+    for (int32_t i = 0; i < n; i++) {
+        s.weights[i] = (int16_t)(i + 1 < n ? between(0, left) : left);
+        left -= s.weights[i];
+    }
+    memset(got, GUARD, sizeof(got));
+    memset(want, GUARD, sizeof(want));
+    k->blend(s.rows, s.weights, n, s.count, got);
+    stk_kernels_scalar.blend(s.rows, s.weights, n, s.count, want);
+    CHECK(!memcmp(got, want, sizeof(got)));
+    CHECK_EQ(want[s.count], GUARD);
+}
+
 static void try_sums(const stk_kernels *k)
 {
     static sheet s;
     static int32_t got[MOST_VALUES + STK_KERNEL_LANES], want[MOST_VALUES + STK_KERNEL_LANES];
     uint8_t got8[MOST_VALUES + 64], want8[MOST_VALUES + 64];
-    fill_sheet(&s, STK_KERNEL_ROWS);
+    fill_sheet(&s, STK_KERNEL_ROWS, between(0, 7));
     for (size_t i = 0; i < sizeof(got) / sizeof(got[0]); i++)
         got[i] = want[i] = between(-(1 << 20), 1 << 20);
     k->accumulate(s.rows, s.weights, s.count, got);
@@ -251,6 +278,11 @@ static void vertical_is_the_same(void)
     each(try_vertical, 2000);
 }
 
+static void blending_is_the_same(void)
+{
+    each(try_blend, 2000);
+}
+
 static void sums_are_the_same(void)
 {
     each(try_sums, 2000);
@@ -277,4 +309,5 @@ static void best_is_the_last(void)
 }
 
 TESTS(TEST(best_is_the_last), TEST(horizontal_is_the_same), TEST(vertical_is_the_same),
-      TEST(sums_are_the_same), TEST(colors_are_the_same), TEST(resampling_is_the_same))
+      TEST(blending_is_the_same), TEST(sums_are_the_same), TEST(colors_are_the_same),
+      TEST(resampling_is_the_same))

@@ -26,15 +26,15 @@ INLINE int32x4_t sum_taps(const stk_horizontal *h, const uint8_t *p, const int16
                           int channels, uint8x16_t taps01, uint8x16_t taps23)
 {
     int32x4_t sum = vdupq_n_s32(1 << (h->shift - 1));
-    for (int32_t s = 0; s < h->steps; s++, p += 4 * channels, coef += 16) {
+    for (int32_t s = 0; s < h->steps; s++, p += 4 * channels, coef += STK_KERNEL_BLOCK(3)) {
         const uint8x16_t bytes = vld1q_u8(p);
-        const int16x4_t c = vld1_s16(coef);
+        const int16x4_t c01 = vld1_s16(coef), c23 = vld1_s16(coef + 16);
         const int16x8_t v01 = vreinterpretq_s16_u8(vqtbl1q_u8(bytes, taps01));
         const int16x8_t v23 = vreinterpretq_s16_u8(vqtbl1q_u8(bytes, taps23));
-        sum = vmlal_lane_s16(sum, vget_low_s16(v01), c, 0);
-        sum = vmlal_lane_s16(sum, vget_high_s16(v01), c, 1);
-        sum = vmlal_lane_s16(sum, vget_low_s16(v23), c, 2);
-        sum = vmlal_lane_s16(sum, vget_high_s16(v23), c, 3);
+        sum = vmlal_lane_s16(sum, vget_low_s16(v01), c01, 0);
+        sum = vmlal_lane_s16(sum, vget_high_s16(v01), c01, 1);
+        sum = vmlal_lane_s16(sum, vget_low_s16(v23), c23, 0);
+        sum = vmlal_lane_s16(sum, vget_high_s16(v23), c23, 1);
     }
     return sum;
 }
@@ -51,9 +51,10 @@ INLINE void horizontal(const stk_horizontal *h, const uint8_t *src, int16_t *dst
     const uint16x4_t max = vdup_n_u16((uint16_t)(255 << h->fraction));
     const int16_t *coef = h->coef;
     const int32_t *o = h->offset;
-    for (int32_t g = 0; g < h->groups; g++, o += 4, coef += 16 * h->steps)
+    for (int32_t g = 0; g < h->groups; g++, o += 4, coef += STK_KERNEL_BLOCK(3) * h->steps)
         for (int j = 0; j < 4; j++, dst += channels) {
-            const int32x4_t sum = sum_taps(h, src + o[j], coef + 4 * j, channels, taps01, taps23);
+            const int16_t *weights = coef + STK_KERNEL_WEIGHT(3, j, 0);
+            const int32x4_t sum = sum_taps(h, src + o[j], weights, channels, taps01, taps23);
             vst1_s16(dst, vreinterpret_s16_u16(clip_sums(sum, shift, max)));
         }
 }
@@ -121,6 +122,23 @@ static void vertical(const int16_t *const *rows, const int16_t *coef, int32_t n,
     }
 }
 
+static void blend(const int16_t *const *rows, const int16_t *coef, int32_t n, int32_t count,
+                  uint8_t *dst)
+{
+    for (int32_t x = 0; x < count; x += 8) {
+        int16x8_t sum = vdupq_n_s16(0);
+        for (int32_t i = 0; i < n; i++)
+            sum = vaddq_s16(sum, vqrdmulhq_n_s16(vld1q_s16(rows[i] + x), coef[i]));
+        const uint8x8_t v = vqrshrun_n_s16(sum, STK_KERNEL_BLEND);
+        uint8_t bytes[8];
+        vst1_u8(bytes, v);
+        if (count - x >= 8)
+            vst1_u8(dst + x, v);
+        else
+            memcpy(dst + x, bytes, (size_t)(count - x));
+    }
+}
+
 static void accumulate(const int16_t *const *rows, const int16_t *coef, int32_t count, int32_t *acc)
 {
     for (int32_t x = 0; x < count; x += 8) {
@@ -182,6 +200,7 @@ const stk_kernels stk_kernels_neon = {
     .horizontal3 = horizontal3,
     .horizontal4 = horizontal4,
     .vertical = vertical,
+    .blend = blend,
     .accumulate = accumulate,
     .finish = finish,
     .ycc_to_rgb = stk_color_ycc_to_rgb_neon,

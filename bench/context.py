@@ -37,7 +37,7 @@ class Effort:
     epochs: int = 20
     noop_items: int = 8_000_000
     idle_s: int = 10
-    loop_s: float = 4.0
+    loop_s: float = 3.0
 
 
 QUICK = Effort(files=400, rounds=3, import_rounds=5, names=26_000, epochs=4,

@@ -99,9 +99,12 @@ def test_iterator_timeout(paths):
 def test_each_batch_goes_to_one_reader_threaded(paths):
     pipeline = build(source.List(paths, epochs=5), batch=4, threads=2)
     seen: list[list[tuple[int, int]]] = [[] for _ in range(4)]
+    ready = threading.Barrier(4)
 
     def read(mine):
-        for batch in pipeline:
+        iterator = iter(pipeline)
+        ready.wait()
+        for batch in iterator:
             mine.append((batch.epoch, batch.index))
 
     threads = [threading.Thread(target=read, args=(mine,)) for mine in seen]

@@ -230,7 +230,7 @@ class Pipeline:
 
     def _warn_exhausted(self) -> None:
         """Once: this `for` yields nothing because one before it had everything."""
-        if self._warned or not self._exhausted or self._stopped:
+        if self._warned or self._stopped:
             return
         self._warned = True
         warnings.warn(
@@ -297,15 +297,15 @@ class PipelineIterator(Iterator[Any]):
     def __init__(self, pipeline: Pipeline, timeout: float | None) -> None:
         self._pipeline = pipeline
         self._timeout = timeout
-        self._begun = False
+        self._late = pipeline._exhausted  # a reader among several is not, if it began with them
         self._done = False
 
     def __next__(self) -> Any:
         if self._done:
             raise StopIteration
         pipeline = self._pipeline
-        if not self._begun:
-            self._begun = True
+        if self._late:
+            self._late = False
             pipeline._warn_exhausted()
         result = pipeline._read(self._timeout)
         if not isinstance(result, int):

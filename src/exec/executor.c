@@ -137,7 +137,7 @@ static stk_err check(const stk_executor_opts *o, stk_diag *diag)
     return STK_OK;
 }
 
-static int32_t usable_processors(void)
+int32_t stk_usable_processors(void)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof(set), &set)) return 1;
@@ -188,7 +188,8 @@ stk_err stk_executor_new(const stk_executor_opts *opts, stk_executor **out, stk_
     err = stk_mutex_init(&ex->lock);
     if (!err) err = stk_cond_init(&ex->work);
     if (err) stk_diag_set(diag, err, "no memory for an executor");
-    if (!err) err = start_threads(ex, o.num_threads ? o.num_threads : usable_processors(), diag);
+    if (!err)
+        err = start_threads(ex, o.num_threads ? o.num_threads : stk_usable_processors(), diag);
     if (err) stk_executor_unref(&ex);
     *out = ex;
     return err;

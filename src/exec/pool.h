@@ -38,4 +38,7 @@ bool stk_executor_contended(stk_executor *ex);
  * caller keeps the executor alive until then. */
 void stk_executor_detach(stk_executor *ex, stk_client *client);
 
+/* Processors that this thread may run on: 1 to STK_MAX_THREADS. */
+int32_t stk_usable_processors(void);
+
 #endif /* STK_EXEC_POOL_H */

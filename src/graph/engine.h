@@ -36,6 +36,7 @@ typedef struct lane {
     void **states; /* [num_stages] */
     bool *opened;
     tally *tally; /* [num_stages], likewise */
+    int64_t now;  /* when the last op ended */
 } lane;
 
 typedef struct task {
@@ -57,6 +58,7 @@ struct stk_run {
     unsigned generation; /* of forks */
     bool epoch_ends;
     int32_t num_threads;
+    int32_t processors; /* that this process may use */
     size_t max_parts;
     size_t num_stages, num_nodes, num_edges;
     stage *stages;

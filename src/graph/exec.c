@@ -34,7 +34,7 @@ static stk_err attempt(lane *l, stage *s, stk_item *item, stk_diag *diag)
 {
     const stk_op_class *cls = stk_op_get_class(s->op);
     tally *y = &l->tally[s->index];
-    const int64_t begin = stk_clock_ns();
+    const int64_t begin = l->now;
     stk_err err = STK_OK;
     item->stage = s;
     item->passed |= UINT64_C(1) << s->index;
@@ -43,7 +43,8 @@ static stk_err attempt(lane *l, stage *s, stk_item *item, stk_diag *diag)
     diag->text[0] = 0;
     void *state = lane_state(l, s, &err, diag);
     if (!err) err = cls->run(stk_op_params(s->op), state, item, diag);
-    y->busy_ns += stk_clock_ns() - begin;
+    l->now = stk_clock_ns(); /* one reading an op: its end is the next one's begin */
+    y->busy_ns += l->now - begin;
     if (err) {
         y->failed++;
         if (diag->err != err || !diag->text[0]) stk_diag_set(diag, err, "%s", stk_err_str(err));
@@ -136,7 +137,7 @@ static void exec_map(lane *l, task *t)
     while (t->done < t->num) {
         stk_item *item = t->items[t->done++];
         for (size_t i = 0; i < n->num_stages; i++) exec_stage(l, &n->stages[i], item);
-        if (t->done < t->num && stk_clock_ns() - t->began > OVERRUN_NS) break;
+        if (t->done < t->num && l->now - t->began > OVERRUN_NS) break;
         if (atomic_load_explicit(&n->run->cancelled, memory_order_relaxed)) break;
     }
 }
@@ -170,6 +171,7 @@ static void exec_source(lane *l, task *t)
 
 void task_exec(lane *l, task *t)
 {
+    l->now = t->began;
     switch (t->node->kind) {
     case NODE_SOURCE: exec_source(l, t); break;
     case NODE_MAP: exec_map(l, t); break;

@@ -69,6 +69,7 @@ static stk_err make(stk_run *run, const stk_run_opts *o, stk_diag *diag)
         err = stk_executor_new(&threads, &run->executor, diag);
     if (err) return err;
     run->num_threads = stk_executor_num_threads(run->executor);
+    run->processors = stk_usable_processors();
     err = run_lower(run, diag);
     if (!err) err = make_lanes(run, diag);
     return err;

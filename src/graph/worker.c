@@ -43,9 +43,17 @@ static outlook look(stk_run *run, bool blocking) STK_REQUIRES(run_role)
     return o;
 }
 
+/* More workers than processors would share them between the first batch and what comes after it:
+ * until there is a result, they only delay it. */
+static int32_t most_workers(const stk_run *run)
+{
+    const int32_t usable = run->results == 0 ? run->processors : run->num_threads;
+    return usable < run->num_threads ? usable : run->num_threads;
+}
+
 static bool wants_worker(stk_run *run) STK_REQUIRES(run_role)
 {
-    if (run->active + run->coming >= run->num_threads) return false;
+    if (run->active + run->coming >= most_workers(run)) return false;
     const outlook o = look(run, false);
     if (!o.ready) return false;
     return run->active + run->coming == 0 || o.slow || o.cost_ns > WORTH_NS;

@@ -23,21 +23,41 @@ static uint8_t pixel(int32_t v)
     return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
+static void convert(int32_t y8, int32_t cb8, int32_t cr8, uint8_t *dst)
+{
+    const int32_t y = (y8 << FRACTION) + (1 << (FRACTION - 1));
+    const int32_t cb = (cb8 - 128) * (1 << FRACTION);
+    const int32_t cr = (cr8 - 128) * (1 << FRACTION);
+    dst[0] = pixel(y + cr + scaled(cr, CR_RED));
+    dst[1] = pixel(y + scaled(cb, CB_GREEN) + scaled(cr, CR_GREEN));
+    dst[2] = pixel(y + cb + cb + scaled(cb, CB_BLUE));
+}
+
 void stk_color_ycc_to_rgb_scalar(const uint8_t *src, uint8_t *dst, int32_t pixels)
 {
-    for (int32_t i = 0; i < pixels; i++, src += 3, dst += 3) {
-        const int32_t y = (src[0] << FRACTION) + (1 << (FRACTION - 1));
-        const int32_t cb = (src[1] - 128) * (1 << FRACTION);
-        const int32_t cr = (src[2] - 128) * (1 << FRACTION);
-        dst[0] = pixel(y + cr + scaled(cr, CR_RED));
-        dst[1] = pixel(y + scaled(cb, CB_GREEN) + scaled(cr, CR_GREEN));
-        dst[2] = pixel(y + cb + cb + scaled(cb, CB_BLUE));
-    }
+    for (int32_t i = 0; i < pixels; i++, src += 3, dst += 3) convert(src[0], src[1], src[2], dst);
 }
 
 void stk_color_ycc_to_rgb(const uint8_t *src, uint8_t *dst, int32_t pixels)
 {
     stk_kernels_best()->ycc_to_rgb(src, dst, pixels);
+}
+
+#if !defined(__x86_64__) && !defined(__aarch64__)
+int32_t stk_color_planes_to_rgb_simd(const uint8_t *const planes[3], uint8_t *dst, int32_t pixels)
+{
+    (void)planes, (void)dst, (void)pixels;
+    return 0;
+}
+#endif
+
+void stk_color_planes_to_rgb(const uint8_t *const planes[3], uint8_t *dst, int32_t pixels)
+{
+    int32_t i = 0;
+    if (stk_kernels_best() != &stk_kernels_scalar)
+        i = stk_color_planes_to_rgb_simd(planes, dst, pixels);
+    for (; i < pixels; i++)
+        convert(planes[0][i], planes[1][i], planes[2][i], dst + (ptrdiff_t)i * 3);
 }
 
 void stk_color_gray_to_rgb(const uint8_t *src, uint8_t *dst, int32_t pixels)

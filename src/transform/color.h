@@ -14,6 +14,9 @@
 /* Full-range BT.601 (JFIF) to RGB, within 1 of libjpeg's; by the fastest kernel there is. */
 void stk_color_ycc_to_rgb(const uint8_t *src, uint8_t *dst, int32_t pixels);
 
+/* The same from three planes, Y, Cb and Cr, to interleaved RGB. */
+void stk_color_planes_to_rgb(const uint8_t *const planes[3], uint8_t *dst, int32_t pixels);
+
 /* One byte a pixel to three. */
 void stk_color_gray_to_rgb(const uint8_t *src, uint8_t *dst, int32_t pixels);
 

@@ -63,17 +63,11 @@ INLINE void convert(__m256i y, __m256i cb, __m256i cr, __m256i rgb[3])
     rgb[2] = _mm256_srai_epi16(_mm256_add_epi16(y, blue), 6);
 }
 
-/* 32 pixels: 16 in each half of the registers. */
-INLINE void convert32(const uint8_t *src, uint8_t *dst)
+/* 32 pixels in order: 16 in each half of the registers. */
+INLINE void convert32(__m256i y, __m256i cb, __m256i cr, uint8_t *dst)
 {
-    const __m128i *s = (const __m128i *)src;
     const __m256i zero = _mm256_setzero_si256();
-    __m256i in[3], low[3], high[3], out[3];
-    for (int i = 0; i < 3; i++)
-        in[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(s + i)),
-                                        _mm_loadu_si128(s + 3 + i), 1);
-    const __m256i y = pick(stk_kernel_split3[0], in), cb = pick(stk_kernel_split3[1], in),
-                  cr = pick(stk_kernel_split3[2], in);
+    __m256i low[3], high[3], out[3];
     convert(_mm256_unpacklo_epi8(y, zero), _mm256_unpacklo_epi8(cb, zero),
             _mm256_unpacklo_epi8(cr, zero), low);
     convert(_mm256_unpackhi_epi8(y, zero), _mm256_unpackhi_epi8(cb, zero),
@@ -86,15 +80,36 @@ INLINE void convert32(const uint8_t *src, uint8_t *dst)
     }
 }
 
+INLINE void interleaved32(const uint8_t *src, uint8_t *dst)
+{
+    const __m128i *s = (const __m128i *)src;
+    __m256i in[3];
+    for (int i = 0; i < 3; i++)
+        in[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(s + i)),
+                                        _mm_loadu_si128(s + 3 + i), 1);
+    convert32(pick(split[0], in), pick(split[1], in), pick(split[2], in), dst);
+}
+
+AVX2 int32_t stk_color_planes_to_rgb_simd(const uint8_t *const planes[3], uint8_t *dst,
+                                          int32_t pixels)
+{
+    int32_t i = 0;
+    for (; i + 32 <= pixels; i += 32, dst += 96)
+        convert32(_mm256_loadu_si256((const __m256i *)(planes[0] + i)),
+                  _mm256_loadu_si256((const __m256i *)(planes[1] + i)),
+                  _mm256_loadu_si256((const __m256i *)(planes[2] + i)), dst);
+    return i;
+}
+
 AVX2 void stk_color_ycc_to_rgb_avx2(const uint8_t *src, uint8_t *dst, int32_t pixels)
 {
     int32_t i = 0;
-    for (; i + 32 <= pixels; i += 32, src += 96, dst += 96) convert32(src, dst);
+    for (; i + 32 <= pixels; i += 32, src += 96, dst += 96) interleaved32(src, dst);
     if (i == pixels) return;
     uint8_t rest[96] = {0};
     const size_t bytes = (size_t)(pixels - i) * 3;
     memcpy(rest, src, bytes);
-    convert32(rest, rest);
+    interleaved32(rest, rest);
     memcpy(dst, rest, bytes);
 }
 

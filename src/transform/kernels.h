@@ -83,6 +83,8 @@ const stk_kernels *stk_kernels_at(size_t i);
 
 extern const stk_kernels stk_kernels_scalar; /* the reference for the others */
 void stk_color_ycc_to_rgb_scalar(const uint8_t *src, uint8_t *dst, int32_t pixels);
+/* Y, Cb and Cr apart; makes what is a multiple of 32, and returns how many. */
+int32_t stk_color_planes_to_rgb_simd(const uint8_t *const planes[3], uint8_t *dst, int32_t pixels);
 #if defined(__x86_64__)
 extern const stk_kernels stk_kernels_avx2;
 /* [colour][register]: which bytes of three registers, 16 pixels, belong to the colour. */

@@ -45,11 +45,12 @@ INLINE void horizontal(const stk_horizontal *h, const uint8_t *src, int16_t *dst
     const __m256i max = _mm256_set1_epi16((short)(255 << h->fraction));
     const __m256i drop4th = _mm256_broadcastsi128_si256(
         _mm_setr_epi8(0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, -1, -1, -1, -1));
+    const __m256i close_up = _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 3, 7);
     const __m128i shift = _mm_cvtsi32_si128(h->shift);
     const int16_t *coef = h->coef;
-    const int32_t *o = h->offset;
+    const int32_t *o = h->offset, *const end = o + 4 * (ptrdiff_t)h->groups;
 
-    for (int32_t g = 0; g < h->groups; g++, o += 4) {
+    for (; o < end; o += 4) {
         __m256i even = half, odd = half;
         const uint8_t *p = src;
         for (int s = 0; s < steps; s++, p += 4 * channels, coef += 64) {
@@ -68,9 +69,9 @@ INLINE void horizontal(const stk_horizontal *h, const uint8_t *src, int16_t *dst
         even = _mm256_sra_epi32(even, shift);
         odd = _mm256_sra_epi32(odd, shift);
         __m256i v = _mm256_min_epu16(_mm256_packus_epi32(even, odd), max);
-        if (channels == 3) v = _mm256_shuffle_epi8(v, drop4th);
-        _mm_storeu_si128((__m128i *)dst, _mm256_castsi256_si128(v));
-        _mm_storeu_si128((__m128i *)(dst + 2 * channels), _mm256_extracti128_si256(v, 1));
+        if (channels == 3)
+            v = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(v, drop4th), close_up);
+        _mm256_storeu_si256((__m256i *)dst, v);
         dst += 4 * channels;
     }
 }

@@ -36,7 +36,8 @@ typedef struct lane {
     void **states; /* [num_stages] */
     bool *opened;
     tally *tally; /* [num_stages], likewise */
-    int64_t now;  /* when the last op ended */
+    int64_t now;  /* when the last timed op ended */
+    bool timed;   /* ops are, one by one */
 } lane;
 
 typedef struct task {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from array import array
+    from typing import Any
+
     from typing_extensions import Buffer
 
 
@@ -83,7 +85,7 @@ def _numbers(name: str, values: list[Any]) -> memoryview:
 
     code = "l" if all(isinstance(value, int) for value in flat) else "d"
     if not values:
-        return memoryview(array(code))
+        return memoryview(_array(name, code, values))
     if not flat:
         raise ValueError(f"{name}: values must not be empty")
     if all(isinstance(value, bool) for value in flat):
@@ -94,6 +96,8 @@ def _numbers(name: str, values: list[Any]) -> memoryview:
 
 
 def _array(name: str, code: str, flat: list[Any]) -> array[Any]:
+    from array import array
+
     try:
         return array(code, flat)
     except TypeError:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any, ClassVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
 
 __all__ = [
     "BusyError",

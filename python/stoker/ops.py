@@ -6,25 +6,30 @@ They run in C, on threads that never touch Python.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Literal
 
 from . import _check, _stoker
+from ._value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar, Literal
+
+    Crop = Literal["random_resized", "center"]
+    Filter = Literal["bilinear", "bicubic", "lanczos", "box", "nearest"]
+    Quality = Literal["fast", "exact"]
+    Color = Literal["rgb", "gray"]
+    Layout = Literal["NHWC", "NCHW"]
+    DType = Literal["uint8", "float32", "float16", "bfloat16"]
 
 __all__ = ["Op", "decode_image", "normalize", "read"]
-
-Crop = Literal["random_resized", "center"]
-Filter = Literal["bilinear", "bicubic", "lanczos", "box", "nearest"]
-Quality = Literal["fast", "exact"]
-Color = Literal["rgb", "gray"]
-Layout = Literal["NHWC", "NCHW"]
-DType = Literal["uint8", "float32", "float16", "bfloat16"]
 
 _MASK = "mask"  # the part that is resampled with nearest unless told otherwise
 
 
-class Op:
+class Op(Value):
     """What a stage does.  Immutable: may be used in many pipelines at once."""
+
+    __slots__ = ()
 
     name: ClassVar[str]
 
@@ -32,28 +37,34 @@ class Op:
         """The op of the C library, for samples with these parts."""
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        """What was given; options that have their defaults are left out."""
+        defaults = getattr(type(self).__init__, "__kwdefaults__", None) or {}
+        given = [(k, v) for k, v in self._items() if k not in defaults or v != defaults[k]]
+        return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in given)})"
 
-@dataclass(frozen=True)
+
 class read(Op):
     """Key to bytes: reads the whole of each file, on threads of its own.
 
     `max_bytes`: a larger file fails (None: 256 MiB).
     """
 
-    max_bytes: int | None = None
+    __slots__ = ("max_bytes",)
+    name = "read"
 
-    name: ClassVar[str] = "read"
+    max_bytes: int | None
 
-    def __post_init__(self) -> None:
-        if self.max_bytes is not None:
-            _check.integer("max_bytes", self.max_bytes, 1)
+    def __init__(self, max_bytes: int | None = None) -> None:
+        if max_bytes is not None:
+            _check.integer("max_bytes", max_bytes, 1)
+        self._set(max_bytes=max_bytes)
         self._handle(())
 
     def _handle(self, parts: Sequence[str]) -> _stoker.Op:
         return _stoker.op_read(self.max_bytes or 0)
 
 
-@dataclass(frozen=True)
 class decode_image(Op):
     """Bytes to array: JPEG, PNG or WebP to (height, width, channels) uint8.
 
@@ -70,49 +81,78 @@ class decode_image(Op):
     `max_pixels`, `max_side`: larger images fail (None: 178,956,970 and 65,500).
     """
 
-    width: int | None = None
-    height: int | None = None
-    _: KW_ONLY
-    crop: Crop | None = None
-    filter: Filter = "bilinear"
-    quality: Quality = "fast"
-    color: Color = "rgb"
-    flip: float = 0.0
-    scale: tuple[float, float] = (0.08, 1.0)
-    ratio: tuple[float, float] = (3 / 4, 4 / 3)
-    resize: int | None = None
-    orientation: bool = True
-    nearest: Sequence[str] | None = None
-    gray: Sequence[str] = ()
-    max_pixels: int | None = None
-    max_side: int | None = None
+    __slots__ = (
+        "width", "height", "crop", "filter", "quality", "color", "flip", "scale", "ratio", "resize",
+        "orientation", "nearest", "gray", "max_pixels", "max_side",
+    )  # fmt: skip
+    name = "decode_image"
 
-    name: ClassVar[str] = "decode_image"
+    width: int | None
+    height: int | None
+    crop: Crop | None
+    filter: Filter
+    quality: Quality
+    color: Color
+    flip: float
+    scale: tuple[float, float]
+    ratio: tuple[float, float]
+    resize: int | None
+    orientation: bool
+    nearest: tuple[str, ...] | None
+    gray: tuple[str, ...]
+    max_pixels: int | None
+    max_side: int | None
 
-    def __post_init__(self) -> None:
-        if (self.width is None) != (self.height is None):
+    def __init__(
+        self,
+        width: int | None = None,
+        height: int | None = None,
+        *,
+        crop: Crop | None = None,
+        filter: Filter = "bilinear",
+        quality: Quality = "fast",
+        color: Color = "rgb",
+        flip: float = 0.0,
+        scale: tuple[float, float] = (0.08, 1.0),
+        ratio: tuple[float, float] = (3 / 4, 4 / 3),
+        resize: int | None = None,
+        orientation: bool = True,
+        nearest: Sequence[str] | None = None,
+        gray: Sequence[str] = (),
+        max_pixels: int | None = None,
+        max_side: int | None = None,
+    ) -> None:
+        if (width is None) != (height is None):
             raise ValueError("width and height must be given together, or neither")
-        for name in ("width", "height", "resize", "max_side"):
-            if getattr(self, name) is not None:
-                _check.integer(name, getattr(self, name), 1, 65500)
-        if self.max_pixels is not None:
-            _check.integer("max_pixels", self.max_pixels, 1, 2**62)
-        if self.crop is not None:
-            _check.choice("crop", self.crop, ("random_resized", "center"))
-            if self.width is None:
-                raise ValueError(f"crop={self.crop!r} needs width and height")
-        _check.choice("filter", self.filter, ("bilinear", "bicubic", "lanczos", "box", "nearest"))
-        _check.choice("quality", self.quality, ("fast", "exact"))
-        _check.choice("color", self.color, ("rgb", "gray"))
-        _check.number("flip", self.flip, 0, 1)
-        if _check.pair("scale", self.scale)[1] > 1:
-            raise ValueError(f"scale must be shares of the area, up to 1, not {self.scale}")
-        _check.pair("ratio", self.ratio)
-        _check.flag("orientation", self.orientation)
-        for name in ("nearest", "gray"):
-            if isinstance(getattr(self, name), str):
-                raise TypeError(f"{name} must be a list of names of parts")
-            object.__setattr__(self, name, _names(getattr(self, name)))
+        sides = {"width": width, "height": height, "resize": resize, "max_side": max_side}
+        for name, value in sides.items():
+            if value is not None:
+                _check.integer(name, value, 1, 65500)
+        if max_pixels is not None:
+            _check.integer("max_pixels", max_pixels, 1, 2**62)
+        if crop is not None:
+            _check.choice("crop", crop, ("random_resized", "center"))
+            if width is None:
+                raise ValueError(f"crop={crop!r} needs width and height")
+        if _check.pair("scale", scale)[1] > 1:
+            raise ValueError(f"scale must be shares of the area, up to 1, not {scale}")
+        self._set(
+            width=width,
+            height=height,
+            crop=crop,
+            filter=_check.choice("filter", filter, ("bilinear", "bicubic", "lanczos", "box", "nearest")),
+            quality=_check.choice("quality", quality, ("fast", "exact")),
+            color=_check.choice("color", color, ("rgb", "gray")),
+            flip=_check.number("flip", flip, 0, 1),
+            scale=_check.pair("scale", scale),
+            ratio=_check.pair("ratio", ratio),
+            resize=resize,
+            orientation=_check.flag("orientation", orientation),
+            nearest=None if nearest is None else _names("nearest", nearest),
+            gray=_names("gray", gray),
+            max_pixels=max_pixels,
+            max_side=max_side,
+        )
         _stoker.op_decode_image(**self._options(0, 0))
 
     def _options(self, nearest: int, gray: int) -> _stoker.ImageOptions:
@@ -123,9 +163,9 @@ class decode_image(Op):
             "filter": self.filter,
             "quality": self.quality,
             "color": self.color,
-            "flip": float(self.flip),
-            "scale": _check.pair("scale", self.scale),
-            "ratio": _check.pair("ratio", self.ratio),
+            "flip": self.flip,
+            "scale": self.scale,
+            "ratio": self.ratio,
             "resize": int(self.resize or 0),
             "ignore_orientation": not self.orientation,
             "nearest_parts": nearest,
@@ -137,14 +177,16 @@ class decode_image(Op):
     def _handle(self, parts: Sequence[str]) -> _stoker.Op:
         nearest = self.nearest
         if nearest is None:
-            nearest = [part for part in parts if part == _MASK]
+            nearest = (_MASK,) if _MASK in parts else ()
         return _stoker.op_decode_image(
             **self._options(_bits("nearest", nearest, parts), _bits("gray", self.gray, parts))
         )
 
 
-def _names(names: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(names)
+def _names(argument: str, names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise TypeError(f"{argument} must be a list of names of parts")
+    return tuple(names)
 
 
 def _bits(argument: str, names: Sequence[str], parts: Sequence[str]) -> int:
@@ -154,7 +196,6 @@ def _bits(argument: str, names: Sequence[str], parts: Sequence[str]) -> int:
     return sum(1 << i for i, part in enumerate(parts) if part in names)
 
 
-@dataclass(frozen=True)
 class normalize(Op):
     """Batch to batch: out = (x / scale - mean) / std, in one pass over a field.
 
@@ -163,39 +204,51 @@ class normalize(Op):
     `dtype`, `layout`: of the result.
     """
 
-    mean: float | Sequence[float] = 0.0
-    std: float | Sequence[float] = 1.0
-    _: KW_ONLY
-    scale: float = 255.0
-    dtype: DType = "float32"
-    layout: Layout = "NHWC"
-    field: str = "image"
+    __slots__ = ("mean", "std", "scale", "dtype", "layout", "field")
+    name = "normalize"
 
-    name: ClassVar[str] = "normalize"
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    scale: float
+    dtype: DType
+    layout: Layout
+    field: str
 
-    def __post_init__(self) -> None:
-        mean, std = _channels("mean", self.mean), _channels("std", self.std)
-        if len(mean) != len(std) and min(len(mean), len(std)) > 1:
-            raise ValueError(f"mean has {len(mean)} numbers, but std has {len(std)}")
-        if 0 in std:
+    def __init__(
+        self,
+        mean: float | Sequence[float] = 0.0,
+        std: float | Sequence[float] = 1.0,
+        *,
+        scale: float = 255.0,
+        dtype: DType = "float32",
+        layout: Layout = "NHWC",
+        field: str = "image",
+    ) -> None:
+        means, stds = _channels("mean", mean), _channels("std", std)
+        if len(means) != len(stds) and min(len(means), len(stds)) > 1:
+            raise ValueError(f"mean has {len(means)} numbers, but std has {len(stds)}")
+        if 0 in stds:
             raise ValueError("std must not be 0")
-        if _check.number("scale", self.scale) <= 0:
-            raise ValueError(f"scale must be above 0, not {self.scale:g}")
-        _check.choice("dtype", self.dtype, ("uint8", "float32", "float16", "bfloat16"))
-        _check.choice("layout", self.layout, ("NHWC", "NCHW"))
-        if not isinstance(self.field, str) or not self.field:
+        if _check.number("scale", scale) <= 0:
+            raise ValueError(f"scale must be above 0, not {scale:g}")
+        if not isinstance(field, str) or not field:
             raise TypeError("field must be the name of a field")
-        object.__setattr__(self, "mean", mean if len(mean) > 1 else mean[0])
-        object.__setattr__(self, "std", std if len(std) > 1 else std[0])
+        n = max(len(means), len(stds))
+        self._set(
+            mean=means * (n // len(means)),
+            std=stds * (n // len(stds)),
+            scale=float(scale),
+            dtype=_check.choice("dtype", dtype, ("uint8", "float32", "float16", "bfloat16")),
+            layout=_check.choice("layout", layout, ("NHWC", "NCHW")),
+            field=field,
+        )
         self._handle(())
 
     def _handle(self, parts: Sequence[str]) -> _stoker.Op:
-        mean, std = _channels("mean", self.mean), _channels("std", self.std)
-        n = max(len(mean), len(std))
         return _stoker.op_normalize(
-            mean=mean * (n // len(mean)),
-            std=std * (n // len(std)),
-            scale=float(self.scale),
+            mean=self.mean,
+            std=self.std,
+            scale=self.scale,
             dtype=self.dtype,
             layout=self.layout,
             field=self.field.encode(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Final, Literal
 
 from .. import _check, _stoker, ops
 from ..errors import Error
@@ -21,10 +20,11 @@ from .defs import (
     describe,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import Executor
     from fractions import Fraction
-    from typing import Self
+    from typing import Any, Final, Literal, Self
 
 __all__ = ["PipelineBuilder"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from .. import _stoker
@@ -35,13 +34,15 @@ def locate(error: Error, failure: _stoker.Failure) -> None:
 
 
 # How a run names the sample that ended it, before the cause.
-_NAMED = re.compile(r"stage '(?P<stage>.*?)'(, sample (?P<id>\d+))?[:,]")
+_NAMED = r"stage '(?P<stage>.*?)'(, sample (?P<id>\d+))?[:,]"
 
 
 def explain(error: Error, source: _stoker.Source, failures: Sequence[_stoker.Failure]) -> Error:
     """Adds to what a run ended with what is known of the samples that failed in it."""
+    import re  # only where something failed
+
     text = str(error)
-    named = _NAMED.match(text)
+    named = re.match(_NAMED, text)
     if named:
         error.stage = named["stage"]
         if named["id"] is not None:

@@ -9,14 +9,14 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 from .. import _stoker
 from ..errors import Error, ForkError, TimeoutError
 from ._failure import PipelineFailure, explain, sample_error
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import Any, Self
 
 __all__ = ["Pipeline", "PipelineIterator"]
 
@@ -289,7 +289,7 @@ def _group(error: Error) -> PipelineFailure:
     return PipelineFailure("pipeline stages failed", [error])
 
 
-class PipelineIterator(Iterator[Any]):
+class PipelineIterator(Iterator["Any"]):
     """Reads a pipeline to its end, or to the end of an epoch; it cannot be used again."""
 
     __module__ = "stoker.pipeline"

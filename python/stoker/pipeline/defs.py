@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
+from .._value import Value
 from ..ops import Op
 from ..source import Source
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from fractions import Fraction
 
@@ -21,26 +20,49 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class SourceConfig:
+class SourceConfig(Value):
+    __slots__ = ("source", "continuous")
+
     source: Source
-    continuous: bool = False
+    continuous: bool
+
+    def __init__(self, source: Source, continuous: bool = False) -> None:
+        self._set(source=source, continuous=continuous)
 
     def __repr__(self) -> str:
         continuous = ", continuous=True" if self.continuous else ""
         return f"SourceConfig({self.source!r}{continuous})"
 
 
-@dataclass(frozen=True)
-class PipeConfig:
+class PipeConfig(Value):
     """A stage.  None stands for what depends on the op."""
+
+    __slots__ = ("name", "op", "concurrency", "output_order", "on_error", "max_failures")
 
     name: str
     op: Op
-    concurrency: int | None = None
-    output_order: str = "input"
-    on_error: str = "raise"
-    max_failures: int | Fraction | None = None
+    concurrency: int | None
+    output_order: str
+    on_error: str
+    max_failures: int | Fraction | None
+
+    def __init__(
+        self,
+        name: str,
+        op: Op,
+        concurrency: int | None = None,
+        output_order: str = "input",
+        on_error: str = "raise",
+        max_failures: int | Fraction | None = None,
+    ) -> None:
+        self._set(
+            name=name,
+            op=op,
+            concurrency=concurrency,
+            output_order=output_order,
+            on_error=on_error,
+            max_failures=max_failures,
+        )
 
     def __repr__(self) -> str:
         text = f"{self.name}({self.op!r}"
@@ -55,34 +77,55 @@ class PipeConfig:
         return f"{text})"
 
 
-@dataclass(frozen=True)
-class BatchConfig:
+class BatchConfig(Value):
+    __slots__ = ("n", "drop_last", "keep_empty")
+
     n: int
-    drop_last: bool = False
-    keep_empty: bool = False
+    drop_last: bool
+    keep_empty: bool
+
+    def __init__(self, n: int, drop_last: bool = False, keep_empty: bool = False) -> None:
+        self._set(n=n, drop_last=drop_last, keep_empty=keep_empty)
 
     def __repr__(self) -> str:
         return f"batch({self.n}, drop_last={self.drop_last}, keep_empty={self.keep_empty})"
 
 
-@dataclass(frozen=True)
-class DisaggregateConfig:
-    name: str = "disaggregate"
+class DisaggregateConfig(Value):
+    __slots__ = ("name",)
+
+    name: str
+
+    def __init__(self, name: str = "disaggregate") -> None:
+        self._set(name=name)
 
     def __repr__(self) -> str:
         return "disaggregate()"
 
 
-@dataclass(frozen=True)
-class SinkConfig:
+class SinkConfig(Value):
+    __slots__ = ("buffer_size",)
+
     buffer_size: int
 
+    def __init__(self, buffer_size: int) -> None:
+        self._set(buffer_size=buffer_size)
 
-@dataclass(frozen=True)
-class PipelineConfig:
+
+class PipelineConfig(Value):
+    __slots__ = ("src", "pipes", "sink")
+
     src: SourceConfig
     pipes: tuple[PipeConfig | BatchConfig | DisaggregateConfig, ...]
     sink: SinkConfig
+
+    def __init__(
+        self,
+        src: SourceConfig,
+        pipes: tuple[PipeConfig | BatchConfig | DisaggregateConfig, ...],
+        sink: SinkConfig,
+    ) -> None:
+        self._set(src=src, pipes=pipes, sink=sink)
 
     def __repr__(self) -> str:
         return describe(self.src, self.pipes, self.sink)

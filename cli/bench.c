@@ -30,10 +30,20 @@ static void on_interrupt(int signal_number)
     interrupted = 1;
 }
 
+/* How many images there will be, or -1 while the folder is still being listed. */
+static int64_t find_total(stk_plan *plan, stk_source *source, const job *j)
+{
+    int64_t n = 0;
+    if (stk_plan_length(plan) < 0 || stk_source_count(source, &n, NULL)) return -1;
+    n *= j->epochs;
+    return j->limit > 0 && j->limit < n ? j->limit : n;
+}
+
 /* Reads to the end, to the limit, or to Ctrl-C. */
-static stk_err read_all(stk_run *run, stk_plan *plan, report *r)
+static stk_err read_all(stk_run *run, stk_plan *plan, stk_source *source, report *r)
 {
     progress p;
+    int64_t total = -1;
     stk_err err = STK_OK;
     progress_init(&p);
     while (!interrupted && (r->job->limit == 0 || r->images < r->job->limit)) {
@@ -48,8 +58,7 @@ static stk_err read_all(stk_run *run, stk_plan *plan, report *r)
         else if (err != STK_ETIMEOUT) {
             break;
         }
-        const int64_t length = p.terminal ? stk_plan_length(plan) : -1;
-        const int64_t total = length < 0 ? -1 : length * r->job->batch * r->job->epochs;
+        if (p.terminal && total < 0) total = find_total(plan, source, r->job);
         progress_show(&p, r->images, total);
     }
     progress_fini(&p);
@@ -81,7 +90,7 @@ static int measure(stk_plan *plan, stk_source *source, report *r)
         say_error("%s", r->diag.text);
         return err == STK_EINVAL || err == STK_ELIMIT ? EXIT_USAGE : EXIT_WORLD;
     }
-    (void)read_all(run, plan, r);
+    (void)read_all(run, plan, source, r);
     r->cpu_seconds = usage_cpu_seconds() - cpu;
     r->peak_bytes = usage_peak_bytes();
     stk_run_cancel(run);

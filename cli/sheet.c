@@ -51,9 +51,6 @@ static stk_err draw(const stk_batch *batch, const job *j, const char *path, stk_
         .ndim = 3,
         .shape = {rows * (j->size + GAP) + GAP, columns * (j->size + GAP) + GAP, 3},
     };
-    if (spec.shape[0] > MAX_SIDE || spec.shape[1] > MAX_SIDE)
-        return stk_diag_set(diag, STK_ELIMIT, "the sheet is more than %d pixels wide or high",
-                            MAX_SIDE);
     size_t bytes = 0;
     err = stk_spec_bytes(&spec, &bytes);
     if (!err) err = stk_buffer_new(bytes, &mem);
@@ -92,6 +89,11 @@ static int run(int argc, char **argv)
     j.on_error = STK_SKIP;
     if (!command_parse(&sheet_command, &argc, &argv, &j, &code)) return code;
 
+    const int64_t longest = j.columns > j.rows ? j.columns : j.rows;
+    if (longest * (j.size + GAP) + GAP > MAX_SIDE) {
+        say_error("the sheet would be more than %d pixels wide or high", MAX_SIDE);
+        return EXIT_USAGE;
+    }
     j.batch = j.columns * j.rows;
     code = job_plan(&j, argv[0], &plan, NULL);
     if (code != EXIT_FINE) return code;

@@ -31,8 +31,9 @@ int main(int argc, char **argv)
         stk_tensor pixels; /* (n, 224, 224, 3) uint8 */
         err = stk_batch_array(batch, (size_t)stk_batch_find(batch, "image"), &pixels, NULL);
         if (!err)
-            printf("batch %lld: %zu images\n", (long long)stk_batch_index(batch),
-                   stk_batch_size(batch));
+            printf("batch %lld: %lld images of %lld x %lld\n", (long long)stk_batch_index(batch),
+                   (long long)pixels.shape[0], (long long)pixels.shape[2],
+                   (long long)pixels.shape[1]);
         stk_batch_unref(&batch); /* its memory goes back to the run */
     }
     if (err != STK_EEND) fprintf(stderr, "%s: %s\n", stk_err_str(err), diag.text);

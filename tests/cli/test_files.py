@@ -1,0 +1,99 @@
+"""stoker info and stoker sheet."""
+
+import json
+
+import numpy as np
+from conftest import picture
+from PIL import Image
+
+
+def test_info_says_what_files_are(stoker, tmp_path):
+    image = picture(60, 40, 3)
+    exif = Image.Exif()
+    exif[0x112] = 6
+    image.save(tmp_path / "turned.jpg", exif=exif)
+    image.save(tmp_path / "steps.jpg", progressive=True)
+    image.convert("RGBA").save(tmp_path / "alpha.png")
+    image.save(tmp_path / "really-webp.jpg", "WEBP")
+    image.convert("L").save(tmp_path / "grey.png")
+    names = sorted(tmp_path.iterdir())
+    done = stoker("info", "--json", *names)
+    assert done.returncode == 0, done.stderr
+    found = {entry["file"].rsplit("/", 1)[1]: entry for entry in json.loads(done.stdout)}
+    assert all(e["decodes"] and e["error"] is None and (e["width"], e["height"]) == (60, 40) for e in found.values())
+    formats = {name: entry["format"] for name, entry in found.items()}
+    assert formats == {
+        "turned.jpg": "JPEG", "steps.jpg": "JPEG", "alpha.png": "PNG", "really-webp.jpg": "WebP", "grey.png": "PNG"
+    }  # fmt: skip
+    assert found["turned.jpg"]["orientation"] == 6 and found["steps.jpg"]["orientation"] == 1
+    assert found["steps.jpg"]["progressive"] and not found["turned.jpg"]["progressive"]
+    assert (found["alpha.png"]["channels"], found["grey.png"]["channels"]) == (4, 1)
+    assert found["grey.png"]["bytes"] == (tmp_path / "grey.png").stat().st_size
+
+
+def test_info_prints_a_line_a_file(stoker, tmp_path):
+    picture(60, 40, 3).save(tmp_path / "a.jpg")
+    whole = (tmp_path / "a.jpg").read_bytes()
+    (tmp_path / "b.jpg").write_bytes(whole[: -len(whole) // 10])
+    (tmp_path / "c.jpg").write_text("words")
+    done = stoker("info", *(tmp_path / f"{name}.jpg" for name in "abcd"))
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4
+    assert "JPEG 60x40" in lines[0] and lines[0].endswith(": decodes")
+    assert "JPEG 60x40" in lines[1] and "does not decode: " in lines[1], "a header alone is not enough"
+    assert "does not decode: " in lines[2]
+    assert "cannot be read: " in lines[3] and "No such file" in lines[3]
+
+
+def test_sheet_shows_a_batch(stoker, photos, tmp_path):
+    out = tmp_path / "sheet.png"
+    done = stoker("sheet", photos, out, "--size", 20, "--columns", 6, "--rows", 9, "--crop", "none", "--no-shuffle")
+    assert done.returncode == 0, done.stderr
+    assert "20 images" in done.stdout
+    with Image.open(out) as image:
+        assert image.format == "PNG" and image.mode == "RGB"
+        sheet = np.asarray(image).astype(int)
+    assert sheet.shape == (4 * 24 + 4, 6 * 24 + 4, 3), "four rows are enough for 20 images"
+    for i, path in enumerate(sorted(photos.glob("*/*.jpg"))):
+        y, x = 4 + i // 6 * 24, 4 + i % 6 * 24
+        shown = sheet[y : y + 20, x : x + 20]
+        with Image.open(path) as image:
+            wanted = np.asarray(image.resize((20, 20), Image.Resampling.BILINEAR)).astype(int)
+        assert abs(shown - wanted).mean() < 4, path
+    assert (sheet[:4] == sheet[0, 0]).all() and (sheet[-20:, -20:] == sheet[0, 0]).all()
+
+
+def test_sheet_is_the_same_for_a_seed(stoker, photos, tmp_path):
+    def draw(name, *options):
+        assert stoker("sheet", photos, tmp_path / name, "--size", 16, *options).returncode == 0
+        return (tmp_path / name).read_bytes()
+
+    first = draw("a.png", "--seed", 5, "--threads", 1)
+    assert first == draw("b.png", "--seed", 5, "--threads", 4)
+    assert first != draw("c.png", "--seed", 6)
+
+
+def test_sheet_leaves_out_what_fails(stoker, broken, tmp_path):
+    done = stoker("sheet", broken, tmp_path / "sheet.png", "--size", 16)
+    assert done.returncode == 0
+    assert "8 images" in done.stdout
+    assert done.stderr.count("left out: ") == 2 and "x1.jpg" in done.stderr
+
+
+def test_sheet_of_nothing(stoker, tmp_path):
+    done = stoker("sheet", tmp_path, tmp_path / "sheet.png")
+    assert done.returncode == 1
+    assert done.stderr and not (tmp_path / "sheet.png").exists()
+
+
+def test_sheet_where_nothing_can_be_written(stoker, photos, tmp_path):
+    done = stoker("sheet", photos, tmp_path / "no" / "sheet.png", "--size", 16)
+    assert done.returncode == 3
+    assert "sheet.png" in done.stderr
+
+
+def test_sheet_too_large(stoker, photos, tmp_path):
+    done = stoker("sheet", photos, tmp_path / "s.png", "--size", 4096, "--columns", 20, "--rows", 1, "--threads", 1)
+    assert done.returncode == 2
+    assert "65500" in done.stderr and not (tmp_path / "s.png").exists()

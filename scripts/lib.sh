@@ -1,5 +1,6 @@
 # What the scripts share.  Sourced, with the repository's root as the working directory after it.
 set -euo pipefail
+shopt -s inherit_errexit # a failure inside $(...) is one
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 venv=$root/build/venv
@@ -48,7 +49,8 @@ steady() {
     fi
 }
 
-# configure FOLDER COMPILER OPTION...: a Meson build in build/FOLDER; the options of one that is there are updated.
+# configure FOLDER COMPILER OPTION...: a Meson build in build/FOLDER; the options of one that is there
+# are updated.  MESON_PYTHON: the interpreter of the extension, if not that of build/venv.
 configure() {
     local dir=build/$1 compiler=$2 python=${MESON_PYTHON:-$python}
     shift 2
@@ -60,9 +62,9 @@ configure() {
     fi
     rm -f "$dir.ini.next"
     if [ -f "$dir/build.ninja" ]; then
-        meson configure "$dir" "$@"
+        ${MESON:-meson} configure "$dir" "$@"
     else
-        meson setup "$dir" --native-file "$dir.ini" -Dwerror=true -Dfailpoints=true \
+        ${MESON:-meson} setup "$dir" --native-file "$dir.ini" -Dwerror=true -Dfailpoints=true \
             -Dpython.platlibdir=/site -Dpython.purelibdir=/site "$@"
     fi
 }
@@ -86,7 +88,7 @@ stage() {
     extension=$(ninja -C "build/$1" -t targets all | sed -n 's|^\(python/_stoker[^:]*\.so\):.*|\1|p')
     ninja -C "build/$1" "$extension" >&2
     rm -rf "build/$1-site"
-    meson install -C "build/$1" --no-rebuild --quiet --destdir "$root/build/$1-site" --tags python-runtime >&2
+    ${MESON:-meson} install -C "build/$1" --no-rebuild --quiet --destdir "$root/build/$1-site" --tags python-runtime >&2
     echo "$root/build/$1-site/site"
 }
 

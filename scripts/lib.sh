@@ -55,7 +55,7 @@ configure() {
     local dir=build/$1 compiler=$2 python=${MESON_PYTHON:-$python}
     shift 2
     mkdir -p "$dir"
-    printf '[binaries]\nc = %s\npython = %s\n' "'$compiler'" "'$python'" >"$dir.ini.next"
+    printf '# Meson %s\n[binaries]\nc = %s\npython = %s\n' "$(${MESON:-meson} --version)" "'$compiler'" "'$python'" >"$dir.ini.next"
     if ! cmp -s "$dir.ini.next" "$dir.ini"; then
         mv "$dir.ini.next" "$dir.ini"
         rm -rf "$dir"

@@ -60,4 +60,3 @@ def broken(photos, tmp_path):
     (tmp_path / "x1.jpg").write_bytes(b"")
     (tmp_path / "x2.jpg").write_bytes(names[0].read_bytes()[:300])
     return tmp_path
-

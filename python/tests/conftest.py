@@ -8,6 +8,11 @@ import pytest
 from support import make_folder
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "failpoints: needs a library built with failpoints")
+    config.addinivalue_line("markers", "figures: measures memory or time: not under a sanitizer")
+
+
 @pytest.fixture(scope="session")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three classes of 16 small pictures."""

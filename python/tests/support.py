@@ -9,6 +9,9 @@ import random
 import subprocess
 import sys
 import textwrap
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +100,19 @@ def digest(pipeline) -> list[tuple[object, ...]]:
         labels = np.asarray(batch.label).tolist() if "label" in batch else None
         seen.append((batch.epoch, batch.index, ids(batch), labels, batch.key, pixels))
     return seen
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Waits for something that nobody announces."""
+    deadline = time.monotonic() + WATCHDOG_S
+    while not condition():
+        assert time.monotonic() < deadline
+        os.sched_yield()
+
+
+def pass_time(seconds: float) -> None:
+    """For tests of what happens while time passes."""
+    threading.Event().wait(seconds)
 
 
 def script(code: str, *args: object, **env: str) -> subprocess.CompletedProcess[str]:

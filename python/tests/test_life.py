@@ -11,7 +11,7 @@ import pytest
 
 import stoker
 from stoker import source
-from support import build, ids
+from support import build, ids, pass_time, until
 
 
 def test_starts_by_itself_and_only_once(paths):
@@ -177,21 +177,20 @@ def test_batches_outlive_everything(paths):
     assert kept[0].key[0] == str(paths[0])
 
 
+@pytest.mark.figures
 def test_an_idle_pipeline_uses_no_time(paths):
     pipeline = build(source.List(paths, epochs=None))
     pipeline.get_item()
-    settled = time.process_time()
-    deadline = time.monotonic() + 60
-    while True:  # until the queues are full
-        time.sleep(0.1)
-        now = time.process_time()
-        if now - settled < 0.02:
-            break
-        settled = now
-        assert time.monotonic() < deadline
-    start = time.process_time()
-    time.sleep(0.5)
-    assert time.process_time() - start < 0.05
+    used = [time.process_time()]
+
+    def settled():  # the queues are full
+        pass_time(0.1)
+        used.append(time.process_time())
+        return used[-1] - used[-2] < 0.02
+
+    until(settled)
+    pass_time(0.5)
+    assert time.process_time() - used[-1] < 0.05
     pipeline.stop()
 
 

@@ -211,6 +211,7 @@ def test_a_waiting_reader_lets_others_run(photos):
     assert out == "True\n"
 
 
+@pytest.mark.figures
 def test_memory_stays_the_same_over_epochs(photos):
     out = ok(
         code(

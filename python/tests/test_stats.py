@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import time
 
 import pytest
 
 from stoker import source
-from support import build, builder
+from support import build, builder, pass_time
 
 STAGE = {
     "name", "kind", "concurrency", "running", "items", "failed", "substituted", "bytes", "busy_s",
@@ -53,7 +52,7 @@ def test_a_slow_consumer_is_named(paths):
     pipeline = build(source.List(paths, epochs=None), sink=1)
     with pipeline.auto_stop():
         for _, _ in zip(pipeline, range(8)):
-            time.sleep(0.05)
+            pass_time(0.05)
         stats = pipeline.stats()
     assert "consumer" in stats["verdict"], stats
 

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -20,23 +21,35 @@ const job job_defaults = {
     .rows = 6,
 };
 
-/* Looks whether `dir` holds folders, which are then the classes. */
-static int find_folders(const char *dir, bool *found)
+static bool is_image(const char *name)
+{
+    static const char *const patterns[] = {"*.jpg", "*.jpeg", "*.jpe", "*.png", "*.webp"};
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
+        if (!fnmatch(patterns[i], name, FNM_CASEFOLD)) return true;
+    return false;
+}
+
+/* Folders in `dir` are classes, unless images lie beside them, which would be in none. */
+static int find_classes(const char *dir, bool *classes)
 {
     DIR *d = opendir(dir);
     if (!d) {
         say_error("%s: %s", dir, strerror(errno));
         return EXIT_WORLD;
     }
-    *found = false;
-    for (struct dirent *e = readdir(d); e && !*found; e = readdir(d)) {
+    bool folders = false, images = false;
+    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
         struct stat st;
-        if (e->d_name[0] == '.' && (!e->d_name[1] || (e->d_name[1] == '.' && !e->d_name[2])))
-            continue;
-        if (e->d_type != DT_DIR && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN) continue;
-        *found = !fstatat(dirfd(d), e->d_name, &st, 0) && S_ISDIR(st.st_mode);
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        if (e->d_type == DT_REG && !is_image(e->d_name)) continue;
+        if (!fstatat(dirfd(d), e->d_name, &st, 0) && S_ISDIR(st.st_mode))
+            folders = true;
+        else if (is_image(e->d_name))
+            images = true;
+        if (images) break;
     }
     closedir(d);
+    *classes = folders && !images;
     return EXIT_FINE;
 }
 
@@ -75,14 +88,14 @@ static void add_stages(const job *j, stk_plan *plan)
 int job_plan(const job *j, const char *dir, stk_plan **out, stk_source **source)
 {
     stk_diag diag = {0};
-    bool folders = false;
+    bool classes = false;
     *out = NULL;
     if (source) *source = NULL;
-    const int code = find_folders(dir, &folders);
+    const int code = find_classes(dir, &classes);
     if (code != EXIT_FINE) return code;
 
     const stk_dir_opts opts = {
-        .labels = folders ? STK_LABELS_DIR : STK_LABELS_NONE,
+        .labels = classes ? STK_LABELS_DIR : STK_LABELS_NONE,
         .order = {.shuffle = j->shuffle, .seed = (uint64_t)j->seed, .epochs = j->epochs},
     };
     stk_source *files = stk_dir_source(dir, &opts, &diag);

@@ -73,7 +73,7 @@ static void print_failures(const report *r, FILE *to)
     const uint64_t failed = sum(r->stats, false);
     if (failed == 0) return;
     fprintf(to, "\nfailed: %" PRIu64 "%s\n", failed,
-            failed > r->num_failures ? ", the first:" : "");
+            r->num_failures && failed > r->num_failures ? ", the first:" : "");
     for (size_t i = 0; i < r->num_failures; i++) {
         const stk_failure *f = &r->failures[i];
         say(to, "  %s: sample %" PRId64 "%s%s: %s\n", f->stage, f->id, *f->key ? ": " : "", f->key,
@@ -83,6 +83,7 @@ static void print_failures(const report *r, FILE *to)
 
 void report_print(const report *r, FILE *to)
 {
+    if (r->diag.err && r->images == 0) return; /* the error says it all */
     say(to, "%s: %" PRId64 " images in %.2f s", r->dir, r->images, r->seconds);
     if (r->classes >= 0) fprintf(to, ", %" PRId64 " classes", r->classes);
     fprintf(to, ", %" PRId32 " threads%s\n\n", r->stats->num_threads,

@@ -28,6 +28,7 @@ typedef struct report {
     bool interrupted;
 } report;
 
+/* Prints nothing about a run that failed before its first batch. */
 void report_print(const report *r, FILE *to);
 void report_json(const report *r, FILE *to);
 

@@ -53,6 +53,27 @@ def test_a_flat_folder_has_no_classes(stoker, photos):
     assert result["images"] == 10 and result["classes"] == -1
 
 
+def test_images_beside_folders_have_no_classes(stoker, photos, tmp_path):
+    (tmp_path / "cat").symlink_to(photos / "cat")
+    (tmp_path / "list.txt").write_text("no image")
+    assert figures(stoker("bench", tmp_path, "--size", 16, "--json"))["classes"] == 1
+    picture(20, 20, 1).save(tmp_path / "a.PNG")
+    result = figures(stoker("bench", tmp_path, "--size", 16, "--json"))
+    assert result["images"] == 11 and result["classes"] == -1
+
+
+def test_what_is_no_file_fails_in_words(stoker, tmp_path):
+    os.mkfifo(tmp_path / "pipe.jpg")
+    (tmp_path / "nowhere.png").symlink_to("/nowhere/at/all")
+    (tmp_path / "folder.jpg").mkdir()
+    picture(20, 20, 1).save(tmp_path / "good.jpg")
+    result = figures(stoker("bench", tmp_path, "--size", 16, "--on-error", "skip", "--json"))
+    assert result["images"] == 1
+    errors = {os.path.basename(f["key"]): f["error"] for f in result["failures"]}
+    assert errors.keys() == {"pipe.jpg", "nowhere.png"}
+    assert "not a regular file" in errors["pipe.jpg"] and "No such file" in errors["nowhere.png"]
+
+
 def test_limit_ends_at_a_batch(stoker, photos):
     result = figures(stoker("bench", photos, "--size", 16, "--batch", 4, "--epochs", 50, "--limit", 10, "--json"))
     assert result["images"] == 12
@@ -102,7 +123,7 @@ def test_nothing_that_decodes(stoker, tmp_path):
 def test_an_empty_folder(stoker, tmp_path):
     done = stoker("bench", tmp_path)
     assert done.returncode == 1
-    assert str(tmp_path) in done.stderr
+    assert str(tmp_path) in done.stderr and done.stdout == ""
 
 
 @pytest.mark.parametrize("name", ["bench", "plan", "sheet"])

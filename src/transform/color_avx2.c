@@ -87,7 +87,8 @@ INLINE void interleaved32(const uint8_t *src, uint8_t *dst)
     for (int i = 0; i < 3; i++)
         in[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(s + i)),
                                         _mm_loadu_si128(s + 3 + i), 1);
-    convert32(pick(split[0], in), pick(split[1], in), pick(split[2], in), dst);
+    convert32(pick(stk_kernel_split3[0], in), pick(stk_kernel_split3[1], in),
+              pick(stk_kernel_split3[2], in), dst);
 }
 
 AVX2 int32_t stk_color_planes_to_rgb_simd(const uint8_t *const planes[3], uint8_t *dst,

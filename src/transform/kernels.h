@@ -36,11 +36,14 @@ enum {
 
 /* Bytes that a horizontal pass reads from a pixel's first tap on. */
 #define STK_KERNEL_READS(channels, steps) \
-    ((channels) == 1 ? 4 * (steps) : 4 * (channels) * ((steps)-1) + 16)
+    ((channels) == 1 ? 4 * (steps) + 12 : 4 * (channels) * ((steps)-1) + 16)
 
 typedef struct stk_horizontal {
     const int32_t *offset; /* byte offset of each pixel's first tap: groups * 4 */
     const int16_t *coef;   /* [group][step] blocks */
+    /* One channel, one step; may be NULL: where each tap [pixel][tap] of a group is among the 16
+     * bytes from the group's first tap on. */
+    const uint8_t *shuffle;
     int32_t groups, steps;
     int32_t shift;    /* of the sum of products: precision - fraction, at least 1 */
     int32_t fraction; /* bits */

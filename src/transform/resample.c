@@ -70,7 +70,8 @@ static bool params_ok(const stk_resample_params *p)
            p->row_x >= 0 && p->row_width >= 1 && p->row_x <= p->src_width - p->row_width &&
            (p->channels == 1 || p->channels == 3 || p->channels == 4) &&
            p->filter >= STK_FILTER_BILINEAR && p->filter <= STK_FILTER_NEAREST &&
-           (!p->ycc_to_rgb || p->channels == 3);
+           (!p->ycc_to_rgb || p->channels == 3) &&
+           (!p->pair || (p->channels == 1 && p->filter == STK_FILTER_BILINEAR));
 }
 
 static size_t axis_carve(stk_axis *a, const stk_axis_params *p, uint8_t *mem, size_t used)
@@ -105,6 +106,7 @@ static stk_err plan_axes(stk_resample *r)
                                .count = p->dst_width,
                                .filter = p->filter,
                                .outside = p->outside,
+                               .twice = p->twice_x,
                                .max_precision = MAX_BITS};
     stk_axis_params y = {.src = p->src_height,
                          .begin = p->y0,
@@ -114,6 +116,7 @@ static stk_err plan_axes(stk_resample *r)
                          .count = p->dst_height,
                          .filter = p->filter,
                          .outside = p->outside,
+                         .twice = p->twice_y,
                          .max_precision = MAX_ROW_PRECISION};
     r->blends = (p->filter == STK_FILTER_BILINEAR || p->filter == STK_FILTER_BOX) &&
                 stk_axis_max_taps(&y) <= STK_RESAMPLE_RING;
@@ -199,6 +202,7 @@ static void split_runs(stk_resample *r, int32_t *offset, const int16_t *coef, in
         const int32_t first = i == 0 ? 0 : cut;
         r->runs[i] = (stk_horizontal){
             .offset = offset + 4 * first,
+            .shuffle = r->shuffle ? r->shuffle + (ptrdiff_t)16 * first : NULL,
             .coef = coef + (ptrdiff_t)STK_KERNEL_BLOCK(r->params.channels) * r->steps * first,
             .groups = i == 0 ? cut : groups - cut,
             .steps = r->steps,
@@ -229,10 +233,29 @@ static void choose_passes(stk_resample *r)
 
     const int32_t columns = r->end_column - r->first_column;
     r->values = (r->vertical_first ? columns : r->params.dst_width) * channels;
+    if (r->params.pair) r->values *= 2;
     r->row_values = row_room((size_t)r->values);
     r->piecewise = r->y.longest > STK_RESAMPLE_RING / r->copies_in_ring;
     r->ring_rows = r->piecewise ? STK_KERNEL_ROWS / r->copies_in_ring : r->y.longest;
     r->open_rows = r->piecewise ? count_open(&r->y, r->ring_rows) : 0;
+}
+
+/* Where each tap of a group's pixels is among the 16 bytes that begin with the group's first.
+ * Drops the table where they do not fit in. */
+static void make_shuffle(stk_resample *r, const int32_t *offset, int32_t groups)
+{
+    for (int32_t g = 0; g < groups; g++) {
+        const int32_t *o = offset + (ptrdiff_t)g * 4;
+        const int32_t first = o[0] < o[3] ? o[0] : o[3];
+        for (int32_t i = 0; i < 16; i++) {
+            const int32_t at = o[i / 4] - first + i % 4;
+            if (at > 15 && i % 4 < r->x.longest) {
+                r->shuffle = NULL;
+                return;
+            }
+            r->shuffle[g * 16 + i] = (uint8_t)(at & 15);
+        }
+    }
 }
 
 /* Tables and rows of the two passes. */
@@ -243,6 +266,7 @@ static stk_err plan_passes(stk_resample *r)
     const int32_t groups = (r->params.dst_width + STK_KERNEL_GROUP - 1) / STK_KERNEL_GROUP;
     const size_t pixels = (size_t)groups * STK_KERNEL_GROUP;
     const size_t blocks = (size_t)groups * (size_t)r->steps;
+    const size_t shuffle = channels == 1 && r->steps == 1 ? pixels * 4 : 0;
     const size_t ring = (size_t)(r->ring_rows * r->copies_in_ring) * r->row_values;
     const size_t row_bytes = (size_t)r->params.row_width * (size_t)channels;
     const size_t middle = r->vertical_first ? row_bytes : 0;
@@ -253,6 +277,8 @@ static stk_err plan_passes(stk_resample *r)
         int32_t *offset = carve(mem, &size, pixels * sizeof(*offset));
         int16_t *coef =
             carve(mem, &size, blocks * (size_t)STK_KERNEL_BLOCK(channels) * sizeof(*coef));
+        r->shuffle = carve(mem, &size, shuffle);
+        if (!shuffle) r->shuffle = NULL;
         r->ring = carve(mem, &size, ring * sizeof(*r->ring));
         r->sums = carve(mem, &size, (size_t)r->open_rows * r->row_values * sizeof(*r->sums));
         r->middle = carve(mem, &size, middle);
@@ -264,6 +290,7 @@ static stk_err plan_passes(stk_resample *r)
             memset(r->line, 0, line * sizeof(*r->line));
             memset(r->tail, 0, tail);
             for (int32_t x = 0; x < groups * STK_KERNEL_GROUP; x++) set_pixel(r, x, offset, coef);
+            if (r->shuffle) make_shuffle(r, offset, groups);
             split_runs(r, offset, coef, groups);
             return STK_OK;
         }

@@ -33,6 +33,10 @@ typedef struct stk_resample_params {
     int32_t dst_x, dst_y;
 
     int32_t channels; /* 1, 3 or 4, interleaved uint8 */
+    bool pair;        /* one channel, bilinear: two sources of one geometry at once */
+    /* The filter is widened as if linear interpolation had brought the source to twice its width
+     * (height) before: what JPEG decoders do to chroma. */
+    bool twice_x, twice_y;
     stk_filter filter;
     bool outside;     /* pixels outside the box count as well where the filter reaches them, as in
                        * Pillow's resize(size, filter, box=box) */
@@ -55,12 +59,17 @@ void stk_resample_rows(const stk_resample *r, int32_t *first, int32_t *end);
 /* Pixels [*first, *end) of each row are the only ones that matter; the others may hold anything. */
 void stk_resample_columns(const stk_resample *r, int32_t *first, int32_t *end);
 
-/* Begins an image: `dst` has rows of dst_width * channels bytes, `stride` bytes apart.  The first
- * row that comes is number `first_row` of the source (<= *first of stk_resample_rows). */
+/* Begins an image: `dst` has rows of dst_width * channels bytes (twice that for a pair), `stride`
+ * bytes apart.  The first row that comes is number `first_row` of the source (<= *first of
+ * stk_resample_rows). */
 void stk_resample_start(stk_resample *r, uint8_t *dst, ptrdiff_t stride, int32_t first_row);
 
 /* Takes the next row, row_width pixels.  False: the destination is complete. */
 bool stk_resample_row(stk_resample *r, const uint8_t *row);
+
+/* The same for a pair: rows of both sources; destination rows hold that of the first, then that of
+ * the second. */
+bool stk_resample_row_pair(stk_resample *r, const uint8_t *row, const uint8_t *twin);
 
 /* True when every row of the destination was written. */
 bool stk_resample_done(const stk_resample *r);

@@ -72,6 +72,10 @@ static geometry geometry_of(const stk_axis_params *p)
     g.begin = p->begin - g.base;
     g.scale = (p->end - p->begin) / p->full;
     g.stretch = g.scale > 1.0 ? g.scale : 1.0;
+    if (p->twice) { /* two triangles, one after the other: their variances add up */
+        const double second = g.scale > 0.5 ? g.scale : 0.5;
+        g.stretch = sqrt(1.0 + second * second);
+    }
     g.step = 1.0 / g.stretch;
     g.support = g.kind->support * g.stretch;
     return g;

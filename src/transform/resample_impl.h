@@ -44,8 +44,9 @@ struct stk_resample {
     stk_horizontal runs[2]; /* left and right part of a destination row */
     bool run_in_tail[2];    /* whose source is `tail` */
     int32_t steps, fraction;
-    int32_t tail_at; /* byte of the row at which the tail begins */
-    uint8_t *tail;   /* the row's end, padded for kernels that read too far */
+    uint8_t *shuffle; /* of both runs, or NULL */
+    int32_t tail_at;  /* byte of the row at which the tail begins */
+    uint8_t *tail;    /* the row's end, padded for kernels that read too far */
 
     bool vertical_first;
     bool blends;            /* the vertical pass has few taps, none below zero: kernel `blend` */

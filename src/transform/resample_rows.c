@@ -33,17 +33,19 @@ static void copy_row(const stk_resample *r, const uint8_t *row, uint8_t *dst)
     }
 }
 
-static void copy_rows(stk_resample *r, const uint8_t *row, int32_t at)
+static void copy_rows(stk_resample *r, const uint8_t *row, const uint8_t *twin, int32_t at)
 {
     const uint8_t *made = NULL; /* the same source row once more */
+    const size_t bytes = (size_t)r->params.dst_width * (size_t)r->params.channels * (twin ? 2 : 1);
     while (r->next < r->params.dst_height && r->y.first[r->next] == at) {
         uint8_t *dst = destination(r, r->next);
         if (made) {
-            memcpy(dst, made, (size_t)r->params.dst_width * (size_t)r->params.channels);
+            memcpy(dst, made, bytes);
             r->next++;
             continue;
         }
         copy_row(r, row, dst);
+        if (twin) copy_row(r, twin, dst + r->params.dst_width);
         finish_row(r, dst);
         made = dst;
     }
@@ -69,10 +71,11 @@ static int16_t *ring_row(const stk_resample *r, int32_t at, int32_t copy)
     return r->ring + (size_t)(at % r->ring_rows * r->copies_in_ring + copy) * r->row_values;
 }
 
-static void fill_ring(stk_resample *r, const uint8_t *row, int32_t at)
+static void fill_ring(stk_resample *r, const uint8_t *row, const uint8_t *twin, int32_t at)
 {
     if (!r->vertical_first) {
         horizontal_pass(r, row, ring_row(r, at, 0));
+        if (twin) horizontal_pass(r, twin, ring_row(r, at, 0) + r->params.dst_width);
         return;
     }
     const uint8_t *from = row + (ptrdiff_t)r->first_column * r->params.channels;
@@ -165,7 +168,7 @@ static void add_piece(stk_resample *r, int32_t at, int32_t end)
     }
 }
 
-bool stk_resample_row(stk_resample *r, const uint8_t *row)
+static bool take(stk_resample *r, const uint8_t *row, const uint8_t *twin)
 {
     const int32_t height = r->params.dst_height, at = r->row;
     assert(r->planned);
@@ -174,10 +177,10 @@ bool stk_resample_row(stk_resample *r, const uint8_t *row)
     if (at < r->first_row) return true;
 
     if (r->copies) {
-        copy_rows(r, row, at);
+        copy_rows(r, row, twin, at);
         return r->next < height;
     }
-    fill_ring(r, row, at);
+    fill_ring(r, row, twin, at);
     if (r->piecewise) {
         const int32_t rows = (at - r->first_row) % r->ring_rows + 1;
         if (rows == r->ring_rows || at + 1 == r->end_row) add_piece(r, at + 1 - rows, at + 1);
@@ -185,4 +188,16 @@ bool stk_resample_row(stk_resample *r, const uint8_t *row)
     }
     while (r->next < height && r->y.first[r->next] + r->y.size[r->next] == at + 1) vertical_pass(r);
     return r->next < height;
+}
+
+bool stk_resample_row(stk_resample *r, const uint8_t *row)
+{
+    assert(!r->params.pair);
+    return take(r, row, NULL);
+}
+
+bool stk_resample_row_pair(stk_resample *r, const uint8_t *row, const uint8_t *twin)
+{
+    assert(r->params.pair);
+    return take(r, row, twin);
 }

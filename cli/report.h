@@ -32,4 +32,10 @@ typedef struct report {
 void report_print(const report *r, FILE *to);
 void report_json(const report *r, FILE *to);
 
+/* Figures that both forms show. */
+double report_seconds(int64_t ns);
+double report_per_image(double value, const report *r);    /* 0 where there are no images */
+double report_rate(const report *r);                       /* images a second */
+uint64_t report_sum(const stk_stats *s, bool substituted); /* failures, or those replaced */
+
 #endif /* STK_CLI_REPORT_H */

@@ -30,8 +30,8 @@ def make_pipeline(folder: source.Directory, batch: int, threads: int) -> Pipelin
 
 class Model:
     def __init__(self, num_classes: int) -> None:
-        self.weights = np.zeros((8 * 8 * 3 + 1, num_classes), np.float32)
-        self.velocity = np.zeros_like(self.weights)
+        self.weights: np.ndarray = np.zeros((8 * 8 * 3 + 1, num_classes), np.float32)
+        self.velocity: np.ndarray = np.zeros_like(self.weights)
 
     @staticmethod
     def features(image: np.ndarray) -> np.ndarray:

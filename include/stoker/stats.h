@@ -56,7 +56,9 @@ STK_API void stk_stats_free(stk_stats **stats);
 /* A sample that failed. */
 typedef struct stk_failure {
     char stage[STK_NAME_SIZE];
-    int64_t id, epoch;
+    /* The sample's; behind a batch stage the batch's number; -1 where a source failed. */
+    int64_t id;
+    int64_t epoch;
     char *key; /* path; "" where there is none */
     stk_diag diag;
 } stk_failure;

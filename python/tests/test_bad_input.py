@@ -150,6 +150,7 @@ def test_empty_folder(tmp_path, options):
         list(build(src))
     (error,) = caught.value.exceptions
     assert isinstance(error, ValueError) and str(tmp_path) in str(error) and "no files" in str(error)
+    assert (error.stage, error.id, error.key) == ("source", None, None)
     with pytest.raises(stoker.InvalidArgumentError, match="no files"):
         src.count()
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stoker
-from stoker import PipelineFailure, source
+from stoker import PipelineBuilder, PipelineFailure, ops, source
 from support import build, ids, until
 
 
@@ -247,6 +247,31 @@ def test_stages_count_for_themselves(broken, tmp_path):
     assert sum(len(b) for b in pipeline) == 13
     failed = {s["name"]: s["failed"] for s in pipeline.stats()["stages"]}
     assert failed["read"] == 1 and failed["decode_image"] == 2
+
+
+@pytest.mark.parametrize("limit", [None, 0])
+def test_a_batch_that_fails_is_named_as_one(photos, limit):
+    builder = PipelineBuilder().add_source(source.Directory(photos)).pipe(ops.read())
+    builder.pipe(ops.decode_image(16, 16)).batch(4)
+    builder.pipe(ops.normalize([0.5] * 4), max_failures=limit).add_sink(1)
+    _, failure = read_all(builder.build(num_threads=2))
+    (error,) = failure.exceptions
+    assert "stage 'normalize', batch 0:" in str(error) and "4 channels" in str(error)
+    assert (error.stage, error.id, error.key) == ("normalize", None, None)
+
+
+def test_the_list_of_failures_has_their_paths(tmp_path):
+    folder = tmp_path / ("long" * 50) / ("name" * 50)
+    folder.mkdir(parents=True)
+    for i in range(12):
+        (folder / f"{i:02}.jpg").write_bytes(b"this is no picture")
+    pipeline = build(source.Directory(tmp_path), decode={"max_failures": 10})
+    _, failure = read_all(pipeline)
+    (error,) = failure.exceptions
+    assert "failed 11 times, which exceeds the threshold (10)" in str(error)
+    for i in range(10):
+        assert f"sample {i}: ..." in str(error) and f"/{i:02}.jpg: not a JPEG" in str(error)
+    assert str(error).endswith("image") and [e.id for e in error.failures] == list(range(10))
 
 
 def test_except_star(broken):

@@ -10,6 +10,7 @@
 
 #define RATE_FROM 100 /* invocations before a failure rate means something */
 #define KEY_SIZE 4096
+#define LINE_EXTRA 40 /* bytes of a listed failure besides its text */
 
 failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag)
 {
@@ -25,7 +26,8 @@ failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag)
     }
     memcpy(f->what.key, key, size);
     f->stage = s;
-    f->what.id = item->id;
+    f->what.id = s->plan ? item->id : -1; /* a source that fails has no sample for it */
+    f->is_batch = item->is_batch;
     f->what.epoch = item->epoch;
     f->what.diag = *diag;
     snprintf(f->what.stage, sizeof(f->what.stage), "%s", s->plan ? s->plan->name : s->kind);
@@ -63,21 +65,33 @@ static void keep(stk_run *run, failure *f)
     run->num_kept++;
 }
 
+/* One line; of a text that is too long the end, where paths and causes differ. */
+static size_t list_failure(const failure *f, size_t room, char *dst, size_t size)
+{
+    char text[KEY_SIZE + sizeof(f->what.diag.text)];
+    const bool named = !*f->what.key || strstr(f->what.diag.text, f->what.key);
+    snprintf(text, sizeof(text), "%s%s%s", named ? "" : f->what.key, named ? "" : ": ",
+             f->what.diag.text);
+    const size_t len = strlen(text);
+    const size_t skip = len > room ? len - room : 0;
+    const int n = snprintf(dst, size, "\n  %s %lld: %s%s", f->is_batch ? "batch" : "sample",
+                           (long long)f->what.id, skip ? "..." : "", text + skip);
+    return n > 0 ? (size_t)n : 0;
+}
+
 static void list_failures(const stk_run *run, const stage *s, char *dst, size_t size)
 {
-    size_t used = 0;
-    for (const failure *f = run->kept; f && used < size; f = f->next) {
-        if (f->stage != s) continue;
-        const int n = snprintf(dst + used, size - used, "\n  sample %lld: %.150s",
-                               (long long)f->what.id, f->what.diag.text);
-        used += n > 0 ? (size_t)n : 0;
-    }
+    size_t used = 0, listed = 0;
+    for (const failure *f = run->kept; f; f = f->next) listed += f->stage == s;
+    for (const failure *f = run->kept; f && used < size; f = f->next)
+        if (f->stage == s)
+            used += list_failure(f, size / listed - LINE_EXTRA, dst + used, size - used);
 }
 
 /* Turns the gap into the error that ends the run. */
 static void give_up(stk_run *run, stk_item *item, stage *s, const char *count)
 {
-    char text[sizeof((stk_diag){0}.text)], list[1700] = "";
+    char text[sizeof((stk_diag){0}.text)], list[1500] = "";
     list_failures(run, s, list, sizeof(list));
     snprintf(text, sizeof(text), "%s%s%s", count, *list ? "; the first of them:" : "", list);
     run_fail(run, item, s, STK_ETOOMANY, text);
@@ -89,7 +103,7 @@ static void check_limits(stk_run *run, stk_item *item, stage *s)
     char text[256];
     const int64_t allowed = o->max_failures < 0 ? 0 : o->max_failures;
     if (o->max_failures != 0 && s->judged_failed > (uint64_t)allowed) {
-        snprintf(text, sizeof(text), "%llu samples failed, which exceeds max_failures (%lld)",
+        snprintf(text, sizeof(text), "failed %llu times, which exceeds the threshold (%lld)",
                  (unsigned long long)s->judged_failed, (long long)allowed);
         give_up(run, item, s, text);
         return;
@@ -97,7 +111,7 @@ static void check_limits(stk_run *run, stk_item *item, stage *s)
     const double rate = (double)s->judged_failed / (double)s->judged;
     if (o->max_failure_rate > 0 && s->judged >= RATE_FROM && rate > o->max_failure_rate) {
         snprintf(text, sizeof(text),
-                 "%llu of %llu samples failed (%.1f%%), which exceeds the rate of %.1f%%",
+                 "failed %llu times out of %llu (%.1f%%), which exceeds the threshold (%.1f%%)",
                  (unsigned long long)s->judged_failed, (unsigned long long)s->judged, 100 * rate,
                  100 * o->max_failure_rate);
         give_up(run, item, s, text);
@@ -106,11 +120,13 @@ static void check_limits(stk_run *run, stk_item *item, stage *s)
 
 void run_judge(stk_run *run, stk_item *item)
 {
-    if (item->passed) {
-        for (size_t i = 0; i < run->num_stages; i++) run->stages[i].judged += item->passed >> i & 1;
-        item->passed = 0;
+    stage *skipped = NULL, *due = NULL; /* due: its rate counts from this item on */
+    for (size_t i = 0; i < run->num_stages && item->passed >> i; i++) {
+        stage *s = &run->stages[i];
+        if (!(item->passed >> i & 1) || ++s->judged != RATE_FROM) continue;
+        if (stage_may_skip(s)) due = s;
     }
-    stage *skipped = NULL;
+    item->passed = 0;
     while (item->failures && item->state != ITEM_ERROR) {
         failure *f = item->failures;
         item->failures = f->next;
@@ -119,4 +135,5 @@ void run_judge(stk_run *run, stk_item *item)
         keep(run, f);
     }
     if (skipped && item->state == ITEM_GAP) check_limits(run, item, skipped);
+    if (due && (item->state == ITEM_VALUE || item->state == ITEM_GAP)) check_limits(run, item, due);
 }

@@ -123,12 +123,14 @@ static void describe(const failure *f, stk_diag *diag)
     const bool named = *w->key && strstr(w->diag.text, w->key);
     diag->err = w->diag.err;
     diag->os_error = w->diag.os_error;
+    const size_t len = strlen(w->key), shown = 256; /* of a long path the end */
+    const size_t skip = len > shown ? len - shown : 0;
     if (w->id < 0)
         snprintf(diag->text, sizeof(diag->text), "stage '%s': %.1900s", w->stage, w->diag.text);
     else
-        snprintf(diag->text, sizeof(diag->text), "stage '%s', sample %lld%s%.900s: %.1000s",
-                 w->stage, (long long)w->id, *w->key && !named ? ", " : "", named ? "" : w->key,
-                 w->diag.text);
+        snprintf(diag->text, sizeof(diag->text), "stage '%s', %s %lld%s%s%.256s: %.1650s", w->stage,
+                 f->is_batch ? "batch" : "sample", (long long)w->id, *w->key && !named ? ", " : "",
+                 skip && !named ? "..." : "", named ? "" : w->key + skip, w->diag.text);
 }
 
 static void take_error(stk_run *run) STK_REQUIRES(run_role)

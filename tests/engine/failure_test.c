@@ -90,13 +90,20 @@ static void skip_has_limits(void)
             kit_run(failing(&s, &(kit_op){.fail_every = 10}, &three), threads, got, N, &n, &diag),
             STK_ETOOMANY);
         CHECK_EQ(n, 7 * 6 - 3); /* ids 1..35; 40 is the fourth */
-        CHECK(strstr(diag.text, "4 samples failed, which exceeds max_failures (3)"));
-        CHECK(strstr(diag.text, "sample 10: planned failure") && strstr(diag.text, "sample 40:"));
+        CHECK(strstr(diag.text, "failed 4 times, which exceeds the threshold (3)"));
+        CHECK(strstr(diag.text, "sample 10: sample-10: planned failure") &&
+              strstr(diag.text, "sample 40:"));
         const stk_stage_opts rate = {.on_error = STK_SKIP, .max_failure_rate = 0.3};
         CHECK_EQ(
             kit_run(failing(&s, &(kit_op){.fail_every = 3}, &rate), threads, got, N, &n, &diag),
             STK_ETOOMANY);
-        CHECK(strstr(diag.text, "of 102 samples failed"));
+        CHECK(strstr(diag.text, "times out of 100"));
+        s = kit_counting(120);
+        s.first_id = 1;
+        const stk_stage_opts early = {.on_error = STK_SKIP, .max_failure_rate = 0.005};
+        CHECK_EQ(kit_run(failing(&s, &(kit_op){.fail_id = 1}, &early), threads, got, N, &n, &diag),
+                 STK_ETOOMANY);
+        CHECK(strstr(diag.text, "failed 1 times out of 100 (1.0%)"));
         const stk_stage_opts none = {.on_error = STK_SKIP, .max_failures = -5};
         CHECK_EQ(kit_run(failing(&s, &(kit_op){.fail_id = 7}, &none), threads, got, N, &n, &diag),
                  STK_ETOOMANY);

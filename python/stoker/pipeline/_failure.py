@@ -50,7 +50,7 @@ def explain(error: Error, source: _stoker.Source, failures: Sequence[_stoker.Fai
             error.key = source.key(error.id)
     if isinstance(error, TooManyFailuresError):
         # Samples behind the one that was too much may have failed meanwhile.
-        listed = [failure for failure in failures if f"sample {failure['id']}: " in text]
+        listed = [failure for failure in failures if f" {failure['id']}: " in text]
         error.failures = tuple(sample_error(failure) for failure in listed)
         error.__cause__ = error.failures[-1] if error.failures else None
     else:

@@ -64,6 +64,7 @@ def test_fork(photos):
             """
             import os, warnings
             warnings.simplefilter("ignore")  # of fork with threads
+            unused = build(source.Directory(sys.argv[1]), batch=4)  # built here, run in the child
             it = iter(pipeline)
             first = next(it)
             want = bytes(first.image)
@@ -81,7 +82,8 @@ def test_fork(photos):
                     assert bytes(first.image) == want
                     own = build(source.Directory(sys.argv[1]), batch=4)
                     assert sum(len(b) for b in own) == 48
-                    del pipeline, it, own
+                    assert sum(len(b) for b in unused) == 48
+                    del pipeline, it, own, unused
                     code = 0
                 finally:
                     os._exit(code)

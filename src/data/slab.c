@@ -153,7 +153,7 @@ stk_err stk_slab_take(stk_slab_pool *pool, size_t size, stk_buffer **out)
     *out = NULL;
     const size_t capacity = size_class(size);
     if (!capacity) return STK_ENOMEM;
-    if (forked(pool)) return STK_EFORK;
+    if (forked(pool)) return stk_buffer_new(size, out);
 
     const size_t most = capacity > size * 2 ? capacity : size * 2;
 

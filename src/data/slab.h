@@ -28,8 +28,8 @@ void stk_slab_pool_unref(stk_slab_pool **pool);
 
 /* Gives *out one reference to `size` uninitialised bytes, aligned to STK_BUFFER_ALIGN; may be
  * backed by a larger idle slab (at most 2x) but stk_buffer_size says `size`.  The slab keeps the
- * pool's memory, not the pool's will to keep slabs: that ends with the last owner.  STK_EFORK: in a
- * child of fork. */
+ * pool's memory, not the pool's will to keep slabs: that ends with the last owner.  In a child of
+ * fork, the parent's pool gives memory that belongs to no pool. */
 STK_NODISCARD stk_err stk_slab_take(stk_slab_pool *pool, size_t size, stk_buffer **out);
 
 stk_slab_stats stk_slab_pool_get_stats(stk_slab_pool *pool);

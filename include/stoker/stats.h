@@ -16,6 +16,7 @@ typedef struct stk_stage_stats {
     char name[STK_NAME_SIZE];
     const char *kind; /* "source", "map", "expand", "batch", "unbatch", "route", "merge", "sink" */
     int32_t concurrency;  /* items at once, at most */
+    bool blocking;        /* runs on I/O threads, not on the CPU workers */
     int32_t running;      /* items at this moment */
     uint64_t items;       /* done well */
     uint64_t failed;      /* failures of the op, retried or replaced ones included */

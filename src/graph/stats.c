@@ -9,6 +9,7 @@ static void copy_stage(const stage *s, int32_t running, stk_stage_stats *out)
     snprintf(out->name, sizeof(out->name), "%s", s->plan ? s->plan->name : s->kind);
     out->kind = s->kind;
     out->concurrency = s->concurrency;
+    out->blocking = s->op && stk_op_get_class(s->op)->flags & STK_OP_BLOCKING;
     out->running = running;
     out->items = s->items;
     out->failed = s->failed;

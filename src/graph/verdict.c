@@ -39,13 +39,17 @@ static int most_loaded(const stk_stats *st)
     return best;
 }
 
-/* The stage that used most of the threads. */
-static int most_busy(const stk_stats *st)
+/* The CPU stage that used most of the threads; -1: there is none.  *all: what all of them used. */
+static int most_busy(const stk_stats *st, double *all)
 {
-    int best = 0;
-    for (size_t i = 0; i < st->num_stages; i++)
-        if (is_work(&st->stages[i]) && st->stages[i].busy_ns > st->stages[best].busy_ns)
-            best = (int)i;
+    int best = -1;
+    *all = 0;
+    for (size_t i = 0; i < st->num_stages; i++) {
+        const stk_stage_stats *s = &st->stages[i];
+        if (!is_work(s) || s->blocking) continue;
+        *all += share(s->busy_ns, st->elapsed_ns);
+        if (best < 0 || s->busy_ns > st->stages[best].busy_ns) best = (int)i;
+    }
     return best;
 }
 
@@ -68,31 +72,40 @@ static void say(stk_stats *st, int i, const char *why, const char *advice)
              !strcmp(s->kind, "source") ? "The source" : "Stage", s->name, why, advice);
 }
 
+/* The stage is at its own limit. */
+static void blame_limit(stk_stats *st, int i)
+{
+    char why[96];
+    const stk_stage_stats *s = &st->stages[i];
+    if (!strcmp(s->kind, "source")) {
+        snprintf(why, sizeof(why), "it is at work %.0f%% of the time", 100 * load(st, s));
+        say(st, i, why, "the others wait for it");
+        return;
+    }
+    snprintf(why, sizeof(why), "%.1f of its %d at once are busy", load(st, s) * s->concurrency,
+             (int)s->concurrency);
+    const bool threads = !s->blocking && s->concurrency >= st->num_threads;
+    say(st, i, why,
+        threads ? "more threads or less work for it help" : "a higher concurrency helps");
+}
+
 static void blame_stage(stk_stats *st)
 {
     char why[96];
+    double used;
     const int slow_source = waiting_source(st);
-    const int loaded = most_loaded(st), busy = most_busy(st);
-    const stk_stage_stats *l = &st->stages[loaded], *b = &st->stages[busy];
+    const int loaded = most_loaded(st), busy = most_busy(st, &used);
     if (slow_source >= 0) {
         say(st, slow_source, "the others wait for its listing", "list fewer or faster folders");
     }
-    else if (load(st, l) > MOSTLY && !strcmp(l->kind, "source")) {
-        snprintf(why, sizeof(why), "it is at work %.0f%% of the time", 100 * load(st, l));
-        say(st, loaded, why, "the others wait for it");
-    }
-    else if (load(st, l) > MOSTLY &&
-             load(st, l) * l->concurrency + 0.01 >= share(b->busy_ns, st->elapsed_ns)) {
-        snprintf(why, sizeof(why), "%.1f of its %d at once are busy", load(st, l) * l->concurrency,
-                 (int)l->concurrency);
-        say(st, loaded, why,
-            l->concurrency == st->num_threads ? "more threads or less work for it help"
-                                              : "a higher concurrency helps");
+    else if (busy >= 0 && used > MOSTLY * st->num_threads &&
+             load(st, &st->stages[loaded]) < MOSTLY) {
+        snprintf(why, sizeof(why), "it uses %.1f of %d threads",
+                 share(st->stages[busy].busy_ns, st->elapsed_ns), (int)st->num_threads);
+        say(st, busy, why, "more threads or less work for it help");
     }
     else {
-        snprintf(why, sizeof(why), "it uses %.1f of %d threads", share(b->busy_ns, st->elapsed_ns),
-                 (int)st->num_threads);
-        say(st, busy, why, "more threads or less work for it help");
+        blame_limit(st, loaded);
     }
 }
 

@@ -38,12 +38,18 @@ enum {
 #define STK_KERNEL_READS(channels, steps) \
     ((channels) == 1 ? 4 * (steps) + 12 : 4 * (channels) * ((steps)-1) + 16)
 
+/* One channel and no more than four taps: eight pixels at a time, from two loads of 16 bytes.  For
+ * kernels that have no use for it, the tables of stk_horizontal hold the same. */
+typedef struct stk_quick {
+    const int32_t *base;    /* byte offset of each group's load; NULL: not to be used */
+    const uint8_t *shuffle; /* [two groups][32]: taps 0 and 1 of each pixel of one, then 2 and 3 */
+    const int16_t *coef;    /* [two groups][32]: taps 0 and 1 of each pixel of both, then 2 and 3 */
+} stk_quick;
+
 typedef struct stk_horizontal {
     const int32_t *offset; /* byte offset of each pixel's first tap: groups * 4 */
     const int16_t *coef;   /* [group][step] blocks */
-    /* One channel, one step; may be NULL: where each tap [pixel][tap] of a group is among the 16
-     * bytes from the group's first tap on. */
-    const uint8_t *shuffle;
+    stk_quick quick;
     int32_t groups, steps;
     int32_t shift;    /* of the sum of products: precision - fraction, at least 1 */
     int32_t fraction; /* bits */

@@ -192,7 +192,8 @@ static void split_runs(stk_resample *r, int32_t *offset, const int16_t *coef, in
         const int32_t g = mirror ? groups - 1 - i : i;
         if (offset[mirror ? 4 * g : 4 * g + 3] > safe) break;
     }
-    const int32_t cut = mirror ? groups - in_row : in_row;
+    int32_t cut = mirror ? groups - in_row : in_row;
+    if (cut % 2 && cut < groups) cut += mirror ? 1 : -1; /* stk_quick takes two at a time */
     r->tail_at = row_bytes;
     const int32_t begin = mirror ? 0 : cut, end = mirror ? cut : groups;
     if (begin < end) r->tail_at = offset[mirror ? 4 * end - 1 : 4 * begin];
@@ -202,7 +203,6 @@ static void split_runs(stk_resample *r, int32_t *offset, const int16_t *coef, in
         const int32_t first = i == 0 ? 0 : cut;
         r->runs[i] = (stk_horizontal){
             .offset = offset + 4 * first,
-            .shuffle = r->shuffle ? r->shuffle + (ptrdiff_t)16 * first : NULL,
             .coef = coef + (ptrdiff_t)STK_KERNEL_BLOCK(r->params.channels) * r->steps * first,
             .groups = i == 0 ? cut : groups - cut,
             .steps = r->steps,
@@ -240,22 +240,29 @@ static void choose_passes(stk_resample *r)
     r->open_rows = r->piecewise ? count_open(&r->y, r->ring_rows) : 0;
 }
 
-/* Where each tap of a group's pixels is among the 16 bytes that begin with the group's first.
- * Drops the table where they do not fit in. */
-static void make_shuffle(stk_resample *r, const int32_t *offset, int32_t groups)
+/* The tables of stk_quick, where the taps of every group lie within 16 bytes.  An even number of
+ * groups: what is missing repeats the last pixel, with no weight. */
+static void make_quick(stk_resample *r, const int32_t *offset, const int16_t *coef, int32_t groups)
 {
-    for (int32_t g = 0; g < groups; g++) {
-        const int32_t *o = offset + (ptrdiff_t)g * 4;
-        const int32_t first = o[0] < o[3] ? o[0] : o[3];
+    const struct quick_tables *q = &r->quick;
+    for (int32_t g = 0; g < groups + groups % 2; g++) {
+        const int32_t from = (g < groups ? g : groups - 1) * 4;
+        const int32_t *o = offset + from;
+        const int32_t base = o[0] < o[3] ? o[0] : o[3];
+        uint8_t *shuffle = q->shuffle + (ptrdiff_t)g * 16;
+        int16_t *to = q->coef + (ptrdiff_t)(g / 2) * 32 + g % 2 * 8;
+        q->base[g] = base;
         for (int32_t i = 0; i < 16; i++) {
-            const int32_t at = o[i / 4] - first + i % 4;
-            if (at > 15 && i % 4 < r->x.longest) {
-                r->shuffle = NULL;
-                return;
-            }
-            r->shuffle[g * 16 + i] = (uint8_t)(at & 15);
+            const int32_t pixel = i / 4, tap = i % 4, at = o[pixel] - base + tap;
+            if (at > 15 && tap < r->x.longest) return;
+            shuffle[tap / 2 * 8 + pixel * 2 + tap % 2] = (uint8_t)(at & 15);
+            to[tap / 2 * 16 + pixel * 2 + tap % 2] = g < groups ? coef[(ptrdiff_t)from * 4 + i] : 0;
         }
     }
+    for (int32_t i = 0, first = 0; i < 2; first += r->runs[i++].groups)
+        r->runs[i].quick = (stk_quick){.base = q->base + first,
+                                       .shuffle = q->shuffle + (ptrdiff_t)first * 16,
+                                       .coef = q->coef + (ptrdiff_t)first * 16};
 }
 
 /* Tables and rows of the two passes. */
@@ -266,7 +273,7 @@ static stk_err plan_passes(stk_resample *r)
     const int32_t groups = (r->params.dst_width + STK_KERNEL_GROUP - 1) / STK_KERNEL_GROUP;
     const size_t pixels = (size_t)groups * STK_KERNEL_GROUP;
     const size_t blocks = (size_t)groups * (size_t)r->steps;
-    const size_t shuffle = channels == 1 && r->steps == 1 ? pixels * 4 : 0;
+    const size_t quick = channels == 1 && r->steps == 1 ? (size_t)(groups + groups % 2) : 0;
     const size_t ring = (size_t)(r->ring_rows * r->copies_in_ring) * r->row_values;
     const size_t row_bytes = (size_t)r->params.row_width * (size_t)channels;
     const size_t middle = r->vertical_first ? row_bytes : 0;
@@ -277,8 +284,9 @@ static stk_err plan_passes(stk_resample *r)
         int32_t *offset = carve(mem, &size, pixels * sizeof(*offset));
         int16_t *coef =
             carve(mem, &size, blocks * (size_t)STK_KERNEL_BLOCK(channels) * sizeof(*coef));
-        r->shuffle = carve(mem, &size, shuffle);
-        if (!shuffle) r->shuffle = NULL;
+        r->quick.base = carve(mem, &size, quick * sizeof(*r->quick.base));
+        r->quick.shuffle = carve(mem, &size, quick * 16);
+        r->quick.coef = carve(mem, &size, quick * 16 * sizeof(*r->quick.coef));
         r->ring = carve(mem, &size, ring * sizeof(*r->ring));
         r->sums = carve(mem, &size, (size_t)r->open_rows * r->row_values * sizeof(*r->sums));
         r->middle = carve(mem, &size, middle);
@@ -290,8 +298,8 @@ static stk_err plan_passes(stk_resample *r)
             memset(r->line, 0, line * sizeof(*r->line));
             memset(r->tail, 0, tail);
             for (int32_t x = 0; x < groups * STK_KERNEL_GROUP; x++) set_pixel(r, x, offset, coef);
-            if (r->shuffle) make_shuffle(r, offset, groups);
             split_runs(r, offset, coef, groups);
+            if (quick) make_quick(r, offset, coef, groups);
             return STK_OK;
         }
         const stk_err err = block_reserve(&r->scratch, size);

@@ -98,36 +98,30 @@ INLINE int load4(const uint8_t *p)
     return v;
 }
 
-/* Four sums of four products, two pixels of each in either half. */
-INLINE __m256i shuffled4(const stk_horizontal *h, const uint8_t *src, int32_t g)
+AVX2 static void horizontal1_quick(const stk_horizontal *h, const uint8_t *src, int16_t *dst)
 {
-    const int32_t *o = h->offset + (ptrdiff_t)g * 4;
-    const __m128i bytes = _mm_shuffle_epi8(load16(src + (o[0] < o[3] ? o[0] : o[3])),
-                                           load16(h->shuffle + (ptrdiff_t)g * 16));
-    return _mm256_madd_epi16(_mm256_cvtepu8_epi16(bytes), load32(h->coef + (ptrdiff_t)g * 16));
-}
-
-/* One load for the taps of four pixels; eight pixels at a time. */
-INLINE void horizontal1_shuffled(const stk_horizontal *h, const uint8_t *src, int16_t *dst)
-{
-    const __m256i half = _mm256_set1_epi32(1 << (h->shift - 1));
+    const __m256i half = _mm256_set1_epi32(1 << (h->shift - 1)), zero = _mm256_setzero_si256();
     const __m128i max = _mm_set1_epi16((short)(255 << h->fraction));
     const __m128i shift = _mm_cvtsi32_si128(h->shift);
-    for (int32_t g = 0; g < h->groups; g += 2, dst += 8) {
-        const __m256i a = shuffled4(h, src, g);
-        const __m256i b = g + 1 < h->groups ? shuffled4(h, src, g + 1) : a;
-        __m256i sum = _mm256_add_epi32(_mm256_hadd_epi32(a, b), half); /* 0 1 4 5 | 2 3 6 7 */
-        sum = _mm256_permute4x64_epi64(_mm256_sra_epi32(sum, shift), 0xD8);
-        const __m128i v =
-            _mm_packus_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
-        _mm_storeu_si128((__m128i *)dst, _mm_min_epu16(v, max));
+    const int32_t *base = h->quick.base;
+    const uint8_t *shuffle = h->quick.shuffle;
+    const int16_t *coef = h->quick.coef;
+    for (int32_t g = 0; g < h->groups; g += 2, base += 2, shuffle += 32, coef += 32, dst += 8) {
+        const __m256i bytes =
+            _mm256_shuffle_epi8(load_pair(src + base[0], src + base[1]), load32(shuffle));
+        const __m256i a = _mm256_madd_epi16(_mm256_unpacklo_epi8(bytes, zero), load32(coef));
+        const __m256i b = _mm256_madd_epi16(_mm256_unpackhi_epi8(bytes, zero), load32(coef + 16));
+        __m256i sum = _mm256_add_epi32(_mm256_add_epi32(a, b), half);
+        sum = _mm256_sra_epi32(sum, shift);
+        sum = _mm256_permute4x64_epi64(_mm256_packus_epi32(sum, sum), 0x08);
+        _mm_storeu_si128((__m128i *)dst, _mm_min_epu16(_mm256_castsi256_si128(sum), max));
     }
 }
 
 AVX2 static void horizontal1(const stk_horizontal *h, const uint8_t *src, int16_t *dst)
 {
-    if (h->shuffle) {
-        horizontal1_shuffled(h, src, dst);
+    if (h->quick.base) {
+        horizontal1_quick(h, src, dst);
         return;
     }
     const __m256i half = _mm256_set1_epi32(1 << (h->shift - 1));

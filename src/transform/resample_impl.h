@@ -44,9 +44,13 @@ struct stk_resample {
     stk_horizontal runs[2]; /* left and right part of a destination row */
     bool run_in_tail[2];    /* whose source is `tail` */
     int32_t steps, fraction;
-    uint8_t *shuffle; /* of both runs, or NULL */
-    int32_t tail_at;  /* byte of the row at which the tail begins */
-    uint8_t *tail;    /* the row's end, padded for kernels that read too far */
+    struct quick_tables {
+        int32_t *base;
+        uint8_t *shuffle;
+        int16_t *coef;
+    } quick;         /* of both runs */
+    int32_t tail_at; /* byte of the row at which the tail begins */
+    uint8_t *tail;   /* the row's end, padded for kernels that read too far */
 
     bool vertical_first;
     bool blends;            /* the vertical pass has few taps, none below zero: kernel `blend` */

@@ -22,8 +22,10 @@ typedef struct stk_image_limits {
 typedef enum stk_pixels {
     STK_PIXELS_GRAY = 1, /* 1 byte a pixel */
     STK_PIXELS_RGB = 3,  /* 3 bytes */
-    STK_PIXELS_YCC =
-        103, /* 3 bytes, full-range BT.601 YCbCr (JFIF): conversion is cheaper after resampling */
+    /* 3 bytes, full-range BT.601 YCbCr (JFIF): conversion is cheaper after resampling */
+    STK_PIXELS_YCC = 103,
+    /* the same as three planes, chroma as coarse as it is stored: `planes` instead of `rows` */
+    STK_PIXELS_PLANES = 203,
 } stk_pixels;
 
 /* Rectangle in pixels of the stored (unrotated) image. */
@@ -38,17 +40,29 @@ typedef struct stk_window_request {
     int32_t min_height; /* keeps at least this many pixels; 0: never scaled down */
     bool gray;          /* one channel wanted */
     bool fast;          /* YCC output and cheap chroma are welcome */
+    bool planes;        /* so are planes */
 } stk_window_request;
+
+/* Rows that are delivered. */
+typedef struct stk_extent {
+    int32_t width, height; /* covers at least the rect */
+    double x0, y0, x1, y1; /* the requested rect, in coordinates of these rows */
+} stk_extent;
 
 /* Out: what rows will be. */
 typedef struct stk_window {
     stk_pixels pixels;
-    int32_t width, height; /* of the rows delivered: covers at least the rect */
-    double x0, y0, x1, y1; /* the requested rect, in coordinates of the delivered rows */
+    int32_t width, height; /* as in stk_extent */
+    double x0, y0, x1, y1;
+    stk_extent chroma; /* STK_PIXELS_PLANES: of Cb and of Cr, and the above is of Y */
 } stk_window;
 
 /* Takes one row (window.width pixels, valid during the call).  False: enough, stop decoding. */
 typedef bool stk_row_fn(void *ctx, const uint8_t *row);
+
+/* Takes the next row of Y (cb and cr are NULL), or the next rows of Cb and Cr (y is NULL).  False:
+ * enough of all planes. */
+typedef bool stk_planes_fn(void *ctx, const uint8_t *y, const uint8_t *cb, const uint8_t *cr);
 
 typedef struct stk_codec {
     stk_image_format format;
@@ -64,6 +78,8 @@ typedef struct stk_codec {
     stk_err (*window)(void *state, const stk_window_request *req, stk_window *out, stk_diag *diag);
     /* STK_ECORRUPT when the data ends or breaks before the last row that `push` wanted. */
     stk_err (*rows)(void *state, stk_row_fn *push, void *ctx, stk_diag *diag);
+    /* The same for STK_PIXELS_PLANES; NULL where there never are any. */
+    stk_err (*planes)(void *state, stk_planes_fn *push, void *ctx, stk_diag *diag);
 } stk_codec;
 
 extern const stk_codec stk_codec_jpeg, stk_codec_png, stk_codec_webp;

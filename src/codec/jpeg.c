@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "codec/exif.h"
 #include "codec/jpeg_io.h"
+#include "codec/jpeg_planes.h"
 #include "codec/limits.h"
 #include "codec/rowbuf.h"
 
@@ -27,6 +28,7 @@ typedef struct jpeg {
     bool created;
     JDIMENSION first_row, num_rows; /* of the window, in output rows */
     bool cmyk_gray;                 /* CMYK, and one channel is wanted */
+    stk_jpeg_planes planes;         /* where the window has planes */
     stk_rowbuf rows;
 } jpeg;
 
@@ -160,8 +162,8 @@ static void check_scans(jpeg *s)
             stk_jpeg_io_raise(&s->io, STK_ECORRUPT, "a component is in no scan");
 }
 
-/* Restricts the output to the rect (and a little more). */
-static void crop(jpeg *s, const stk_window_request *req, int32_t reduction, stk_window *out)
+/* Restricts the output to the rect (and a little more); returns where rows begin. */
+static JDIMENSION crop(jpeg *s, const stk_window_request *req, int32_t reduction, stk_window *out)
 {
     struct jpeg_decompress_struct *c = &s->c;
     const stk_rect *r = &req->rect;
@@ -183,6 +185,16 @@ static void crop(jpeg *s, const stk_window_request *req, int32_t reduction, stk_
     out->x1 = (r->x + r->width) * scale - x;
     out->y0 = r->y * scale - s->first_row;
     out->y1 = (r->y + r->height) * scale - s->first_row;
+    return x;
+}
+
+/* Memory for the rows taken at once. */
+static stk_err reserve_rows(jpeg *s, stk_diag *diag)
+{
+    const size_t row_bytes = (size_t)s->c.output_width * (size_t)s->c.output_components;
+    const bool large = row_bytes > ROW_BYTES / MAX_ROWS;
+    const stk_err err = stk_rowbuf_reserve(&s->rows, large ? row_bytes * 4 + ROW_BYTES : ROW_BYTES);
+    return err ? stk_diag_set(diag, err, "JPEG: no memory for rows of %zu bytes", row_bytes) : err;
 }
 
 static stk_err jpeg_window(void *state, const stk_window_request *req, stk_window *out,
@@ -201,16 +213,17 @@ static stk_err jpeg_window(void *state, const stk_window_request *req, stk_windo
     c->scale_num = 1;
     c->scale_denom = (unsigned)reduction;
     c->dct_method = JDCT_ISLOW;
-    c->do_fancy_upsampling = TRUE;
+    if (out->pixels == STK_PIXELS_YCC && req->planes && stk_jpeg_planes_fit(c, &s->planes))
+        out->pixels = STK_PIXELS_PLANES;
+    c->do_fancy_upsampling = out->pixels != STK_PIXELS_PLANES;
     c->do_block_smoothing = FALSE; /* only guesses at what a broken progressive file lacks */
     jpeg_start_decompress(c);
     check_scans(s);
-    crop(s, req, reduction, out);
-
-    const size_t row_bytes = (size_t)c->output_width * (size_t)c->output_components;
-    const stk_err err = stk_rowbuf_reserve(
-        &s->rows, row_bytes > ROW_BYTES / MAX_ROWS ? row_bytes * 4 + ROW_BYTES : ROW_BYTES);
-    return err ? stk_diag_set(diag, err, "JPEG: no memory for rows of %zu bytes", row_bytes) : err;
+    const JDIMENSION x = crop(s, req, reduction, out);
+    if (out->pixels != STK_PIXELS_PLANES) return reserve_rows(s, diag);
+    const stk_err err = stk_jpeg_planes_open(&s->planes, c, (int32_t)x, (int32_t)s->first_row,
+                                             (int32_t)(s->first_row + s->num_rows), out, &s->rows);
+    return err ? stk_diag_set(diag, err, "JPEG: no memory for a row of MCUs") : err;
 }
 
 /* Files hold 255 minus the ink, as Adobe's programs write them. */
@@ -262,6 +275,16 @@ static stk_err jpeg_rows(void *state, stk_row_fn *push, void *ctx, stk_diag *dia
     return STK_OK;
 }
 
+static stk_err jpeg_planes(void *state, stk_planes_fn *push, void *ctx, stk_diag *diag)
+{
+    jpeg *s = state;
+    if (setjmp(s->io.jump)) return stk_jpeg_io_fail(&s->io, diag);
+    stk_jpeg_planes_rows(&s->planes, &s->c, &s->rows, push, ctx);
+    jpeg_abort_decompress(&s->c);
+    stk_rowbuf_trim(&s->rows);
+    return STK_OK;
+}
+
 const stk_codec stk_codec_jpeg = {
     .format = STK_IMAGE_JPEG,
     .name = "JPEG",
@@ -272,4 +295,5 @@ const stk_codec stk_codec_jpeg = {
     .begin = jpeg_begin,
     .window = jpeg_window,
     .rows = jpeg_rows,
+    .planes = jpeg_planes,
 };

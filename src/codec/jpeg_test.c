@@ -1,3 +1,5 @@
+#include <limits.h>
+
 #include "tests/codec_check.h"
 #include "tests/jpeg_make.h"
 
@@ -150,6 +152,131 @@ static void scales_down(void)
         free(p.data);
     }
     free(data);
+    stk_codec_jpeg.close(state);
+}
+
+/* A plane of the whole image, as jpeg_read_raw_data gives it. */
+typedef struct plane {
+    uint8_t *data;
+    size_t stride;
+    int width, height;
+} plane;
+
+static void raw_planes(const uint8_t *data, size_t size, int reduction, plane out[3])
+{
+    struct jpeg_decompress_struct c;
+    struct jpeg_error_mgr err;
+    c.err = jpeg_std_error(&err);
+    jpeg_create_decompress(&c);
+    jpeg_mem_src(&c, data, size);
+    jpeg_read_header(&c, TRUE);
+    c.raw_data_out = TRUE;
+    c.out_color_space = JCS_YCbCr;
+    c.scale_num = 1;
+    c.scale_denom = (unsigned)reduction;
+    jpeg_start_decompress(&c);
+    const int mcu = c.max_v_samp_factor * c.min_DCT_scaled_size;
+    const int mcus = ((int)c.output_height + mcu - 1) / mcu;
+    int lines[3];
+    for (int i = 0; i < 3; i++) {
+        const jpeg_component_info *comp = &c.comp_info[i];
+        lines[i] = comp->v_samp_factor * comp->DCT_scaled_size;
+        out[i].stride = comp->width_in_blocks * (size_t)comp->DCT_scaled_size + 64;
+        out[i].data = malloc(out[i].stride * (size_t)(mcus * lines[i]));
+        out[i].width = (int)comp->downsampled_width;
+        out[i].height = (int)comp->downsampled_height;
+        CHECK(out[i].data);
+    }
+    for (int n = 0; n < mcus; n++) {
+        JSAMPROW rows[3][32];
+        JSAMPARRAY planes[3] = {rows[0], rows[1], rows[2]};
+        for (int i = 0; i < 3; i++)
+            for (int k = 0; k < lines[i]; k++)
+                rows[i][k] = out[i].data + (size_t)(n * lines[i] + k) * out[i].stride;
+        jpeg_read_raw_data(&c, planes, (JDIMENSION)mcu);
+    }
+    jpeg_abort_decompress(&c);
+    jpeg_destroy_decompress(&c);
+}
+
+/* Compares rows that come with those of the whole. */
+typedef struct comparison {
+    const plane *whole;
+    int x[2], y[2];   /* where the next row of luma and of chroma begins in the whole */
+    int width[2];     /* of a row */
+    int rows[2], end; /* rows so far; luma rows after which it is enough */
+} comparison;
+
+static bool compare_planes(void *ctx, const uint8_t *y, const uint8_t *cb, const uint8_t *cr)
+{
+    comparison *c = ctx;
+    const int kind = y ? 0 : 1;
+    CHECK(y ? !cb && !cr : cb && cr);
+    for (int i = kind; i <= 2 * kind; i++) {
+        const uint8_t *row = i == 0 ? y : i == 1 ? cb : cr;
+        const plane *p = &c->whole[i];
+        CHECK(c->x[kind] + c->width[kind] <= p->width && c->y[kind] < p->height);
+        CHECK(!memcmp(row, p->data + (size_t)c->y[kind] * p->stride + c->x[kind],
+                      (size_t)c->width[kind]));
+    }
+    c->y[kind]++;
+    return ++c->rows[kind] < c->end || kind == 1;
+}
+
+static void check_planes(void *state, const uint8_t *data, size_t size, stk_rect r, int reduction,
+                         const plane whole[3], unsigned *seed)
+{
+    const stk_window_request req = {.rect = r,
+                                    .min_width = r.width / reduction,
+                                    .min_height = r.height / reduction,
+                                    .fast = true,
+                                    .planes = true};
+    stk_image_info info;
+    stk_window w;
+    CHECK_EQ(stk_codec_jpeg.begin(state, data, size, CODEC_LIMITS, &info, NULL), STK_OK);
+    CHECK_EQ(stk_codec_jpeg.window(state, &req, &w, NULL), STK_OK);
+    CHECK_EQ(w.pixels, STK_PIXELS_PLANES);
+    const double luma = r.width / (w.x1 - w.x0); /* pixels of the image in one of these */
+    const double across = r.width / (w.chroma.x1 - w.chroma.x0);
+    const double down = r.height / (w.chroma.y1 - w.chroma.y0);
+    comparison c = {.whole = whole,
+                    .x = {(int)(r.x / luma - w.x0), (int)(r.x / across - w.chroma.x0)},
+                    .y = {(int)(r.y / luma - w.y0), (int)(r.y / down - w.chroma.y0)},
+                    .width = {w.width, w.chroma.width},
+                    .end = draw(seed, 4) ? INT_MAX : 1 + draw(seed, w.height)};
+    CHECK(r.x / luma - w.x0 == c.x[0] && r.x / across - w.chroma.x0 == c.x[1]);
+    CHECK(w.chroma.x0 >= 0 && w.chroma.x1 <= w.chroma.width && w.chroma.y1 <= w.chroma.height);
+    CHECK_EQ(stk_codec_jpeg.planes(state, compare_planes, &c, NULL), STK_OK);
+    if (c.end == INT_MAX) CHECK(c.rows[0] == w.height && c.rows[1] == w.chroma.height);
+}
+
+/* Cropped and skipped planes equal those of raw_data_out, which can do neither. */
+static void planes_of_any_rect(void)
+{
+    void *state = codec_state(&stk_codec_jpeg);
+    unsigned seed = 4;
+    for (int n = 0; n < 32; n++) {
+        const jpeg_make m = {.width = 16 + draw(&seed, 200),
+                             .height = 16 + draw(&seed, 200),
+                             .h = samplings[n % 4][0],
+                             .v = samplings[n % 4][1],
+                             .restart = n % 3 ? 0 : 2,
+                             .progressive = n / 4 % 2};
+        uint8_t *data;
+        const size_t size = jpeg_make_file(&m, &data);
+        for (int reduction = 1; reduction <= 4; reduction *= 2) {
+            plane whole[3];
+            raw_planes(data, size, reduction, whole);
+            for (int i = 0; i < 25; i++) {
+                stk_rect r = draw_rect(&seed, m.width, m.height);
+                if (r.width / reduction < 1 || r.height / reduction < 1) continue;
+                r.width -= r.width % reduction, r.height -= r.height % reduction;
+                check_planes(state, data, size, r, reduction, whole, &seed);
+            }
+            for (int i = 0; i < 3; i++) free(whole[i].data);
+        }
+        free(data);
+    }
     stk_codec_jpeg.close(state);
 }
 
@@ -361,6 +488,6 @@ static void no_memory(void)
     free(data);
 }
 
-TESTS(TEST(any_rect), TEST(rects_of_a_photograph), TEST(scales_down), TEST(inks), TEST(describes),
-      TEST(cut_anywhere), TEST(damage_only_where_it_matters), TEST(any_byte_changed), TEST(limits),
-      TEST(many_scans), TEST(no_memory))
+TESTS(TEST(any_rect), TEST(rects_of_a_photograph), TEST(scales_down), TEST(planes_of_any_rect),
+      TEST(inks), TEST(describes), TEST(cut_anywhere), TEST(damage_only_where_it_matters),
+      TEST(any_byte_changed), TEST(limits), TEST(many_scans), TEST(no_memory))

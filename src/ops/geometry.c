@@ -189,20 +189,21 @@ void stk_geometry_place(const stk_geometry *g, int32_t orientation, int32_t widt
 
 /* One axis: whole pixels within the box. */
 static void reach(int32_t box, int32_t box_size, int32_t full, int32_t from, int32_t count,
-                  double support, int32_t *start, int32_t *size)
+                  double support, bool coarse, int32_t *start, int32_t *size)
 {
     const double scale = (double)box_size / full;
-    const double margin = support * fmax(scale, 1) + 1;
+    const double margin =
+        coarse ? support * fmax(scale * 1.5, 2) + 2 : support * fmax(scale, 1) + 1;
     const double first = fmax(floor(from * scale - margin), 0);
     const double end = fmin(ceil((from + count) * scale + margin), box_size);
     *start = box + (int32_t)first;
     *size = (int32_t)end - (int32_t)first;
 }
 
-stk_rect stk_placement_rect(const stk_placement *p, double support)
+stk_rect stk_placement_rect(const stk_placement *p, double support, bool coarse)
 {
     stk_rect r;
-    reach(p->x, p->box_width, p->full_width, p->left, p->width, support, &r.x, &r.width);
-    reach(p->y, p->box_height, p->full_height, p->top, p->height, support, &r.y, &r.height);
+    reach(p->x, p->box_width, p->full_width, p->left, p->width, support, coarse, &r.x, &r.width);
+    reach(p->y, p->box_height, p->full_height, p->top, p->height, support, coarse, &r.y, &r.height);
     return r;
 }

@@ -47,7 +47,8 @@ void stk_geometry_place(const stk_geometry *g, int32_t orientation, int32_t widt
                         stk_placement *out);
 
 /* The pixels that a placement needs, all inside its box, when the filter reaches `support` pixels
- * from the pixel that it makes (twice as many where it makes the image twice smaller). */
-stk_rect stk_placement_rect(const stk_placement *p, double support);
+ * from the pixel that it makes (twice as many where it makes the image twice smaller).
+ * `coarse`: also when they come scaled down, or chroma in pairs. */
+stk_rect stk_placement_rect(const stk_placement *p, double support, bool coarse);
 
 #endif /* STK_OPS_GEOMETRY_H */

@@ -113,7 +113,7 @@ static void center(void)
 
     stk_placement p;
     stk_geometry_place(&g, 1, 500, 375, &p);
-    const stk_rect r = stk_placement_rect(&p, 2);
+    const stk_rect r = stk_placement_rect(&p, 2, false);
     CHECK_EQ(r.x, (int)floor((58 - 2) * 500.0 / 341 - 1));
     CHECK_EQ(r.x + r.width, (int)ceil((58 + 224 + 2) * 500.0 / 341 + 1));
     stk_geometry_draw(&o, 10, 60000, NULL, NULL, &g);
@@ -153,7 +153,7 @@ static void orientations(void)
         stk_placement p;
         stk_geometry_place(&g, orientation, STORED_W, STORED_H, &p);
         const int x0 = p.x + p.left, y0 = p.y + p.top;
-        const stk_rect r = stk_placement_rect(&p, 0);
+        const stk_rect r = stk_placement_rect(&p, 0, n % 3 == 0);
         CHECK(r.x <= x0 && r.y <= y0 && r.x + r.width >= x0 + p.width);
         CHECK(r.y + r.height >= y0 + p.height && r.x >= p.x && r.width <= p.box_width);
         for (int y = 0; y < 2; y++) {

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "codec/rowbuf.h"
+#include "transform/color.h"
 #include "transform/resample.h"
 
 /* How many times as many pixels as the sample has are kept by DCT scaling: what keeps the PSNR of
@@ -14,9 +15,17 @@
 
 enum { MAX_CODECS = 8 };
 
-struct stk_image_decoder {
+/* One kind of rows on its way: pixels or luma, or both chroma planes. */
+typedef struct stream {
     stk_resample *resample;
-    stk_rowbuf scratch;
+    int32_t top;         /* of the window, in the image scaled as the rows are */
+    int32_t first, next; /* rows there: the first that is wanted, the one that comes */
+    bool complete;
+} stream;
+
+struct stk_image_decoder {
+    stream streams[2]; /* pixels or Y; Cb and Cr */
+    stk_rowbuf scratch, planes;
     struct {
         const stk_codec *codec;
         void *state;
@@ -28,16 +37,14 @@ struct stk_image_decoder {
     stk_image_info info;
     int32_t orientation;
 
-    /* Of the rows that come. */
-    stk_window window;
-    int32_t top;                 /* of the window, in the image scaled as the rows are */
-    int32_t first_row, next_row; /* there: wanted first; comes next */
+    stk_window window; /* of the rows that come */
 };
 
 stk_err stk_image_decoder_new(stk_image_decoder **out, stk_diag *diag)
 {
     stk_image_decoder *d = *out = stk_alloc_zero(1, sizeof(*d));
-    stk_err err = d ? stk_resample_new(&d->resample) : STK_ENOMEM;
+    stk_err err = d ? STK_OK : STK_ENOMEM;
+    for (int i = 0; i < 2 && !err; i++) err = stk_resample_new(&d->streams[i].resample);
     if (!err) return STK_OK;
     stk_image_decoder_free(out);
     return stk_diag_set(diag, err, "no memory for an image decoder");
@@ -50,8 +57,9 @@ void stk_image_decoder_free(stk_image_decoder **pd)
     if (!d) return;
     for (int i = 0; i < MAX_CODECS && d->open[i].codec; i++)
         d->open[i].codec->close(d->open[i].state);
-    stk_resample_free(&d->resample);
+    for (int i = 0; i < 2; i++) stk_resample_free(&d->streams[i].resample);
     stk_rowbuf_fini(&d->scratch);
+    stk_rowbuf_fini(&d->planes);
     stk_free(d);
 }
 
@@ -124,27 +132,33 @@ static int32_t fewest(int32_t rect, int32_t box, int32_t full)
     return n < INT32_MAX ? (int32_t)n : INT32_MAX;
 }
 
-/* Opens the window and plans the resampling of its rows. */
-static stk_err plan(stk_image_decoder *d, const stk_image_opts *opts, stk_filter filter,
-                    int32_t channels, const stk_placement *p, stk_diag *diag)
+/* Asks the codec for what the placement needs. */
+static stk_err open_window(stk_image_decoder *d, const stk_image_opts *opts, stk_filter filter,
+                           bool gray, const stk_placement *p, stk_rect *rect, stk_diag *diag)
 {
+    const bool fast = opts->quality == STK_QUALITY_FAST;
     stk_window_request req = {
-        .rect = stk_placement_rect(p, filter_support(filter)),
-        .gray = channels == 1,
-        .fast = opts->quality == STK_QUALITY_FAST,
-    };
-    if (req.fast && filter != STK_FILTER_NEAREST) {
+        .rect = stk_placement_rect(p, filter_support(filter), fast), .gray = gray, .fast = fast};
+    if (fast && filter != STK_FILTER_NEAREST) {
         req.min_width = fewest(req.rect.width, p->box_width, p->full_width);
         req.min_height = fewest(req.rect.height, p->box_height, p->full_height);
+        req.planes = d->codec->planes && filter == STK_FILTER_BILINEAR;
     }
-    stk_window *w = &d->window;
-    stk_err err = d->codec->window(d->state, &req, w, diag);
-    if (err) return err;
-    assert(!req.gray || w->pixels == STK_PIXELS_GRAY);
+    *rect = req.rect;
+    const stk_err err = d->codec->window(d->state, &req, &d->window, diag);
+    assert(err || !gray || d->window.pixels == STK_PIXELS_GRAY);
+    return err;
+}
 
-    /* Everything in the coordinates of the whole image, scaled as the rows are. */
-    const double sx = (w->x1 - w->x0) / req.rect.width, sy = (w->y1 - w->y0) / req.rect.height;
-    d->top = (int32_t)lrint(req.rect.y * sy - w->y0);
+/* Plans the resampling of rows whose extent is *e, the rect being what was asked for.  Everything
+ * is in the coordinates of the whole image, scaled as the rows are. */
+static stk_err plan(stk_image_decoder *d, stream *s, const stk_extent *e, const stk_rect *rect,
+                    const stk_placement *p, stk_filter filter, stk_diag *diag)
+{
+    const stk_window *w = &d->window;
+    const double sx = (e->x1 - e->x0) / rect->width, sy = (e->y1 - e->y0) / rect->height;
+    s->top = (int32_t)lrint(rect->y * sy - e->y0);
+    const bool chroma = s == &d->streams[1];
     const stk_resample_params params = {
         .src_width = (int32_t)ceil(d->info.width * sx),
         .src_height = (int32_t)ceil(d->info.height * sy),
@@ -152,46 +166,97 @@ static stk_err plan(stk_image_decoder *d, const stk_image_opts *opts, stk_filter
         .x1 = (p->x + p->box_width) * sx,
         .y0 = p->y * sy,
         .y1 = (p->y + p->box_height) * sy,
-        .row_x = (int32_t)lrint(req.rect.x * sx - w->x0),
-        .row_width = w->width,
+        .row_x = (int32_t)lrint(rect->x * sx - e->x0),
+        .row_width = e->width,
         .dst_width = p->width,
         .dst_height = p->height,
         .full_width = p->full_width,
         .full_height = p->full_height,
         .dst_x = p->left,
         .dst_y = p->top,
-        .channels = w->pixels == STK_PIXELS_GRAY ? 1 : 3,
+        .channels = w->pixels == STK_PIXELS_RGB || w->pixels == STK_PIXELS_YCC ? 3 : 1,
+        .pair = chroma,
+        .twice_x = chroma && e->x1 - e->x0 < w->x1 - w->x0,
+        .twice_y = chroma && e->y1 - e->y0 < w->y1 - w->y0,
         .filter = filter,
         .mirror = p->mirror,
         .upside_down = p->upside_down,
         .ycc_to_rgb = w->pixels == STK_PIXELS_YCC,
     };
-    err = stk_resample_plan(d->resample, &params);
+    const stk_err err = stk_resample_plan(s->resample, &params);
     return err ? stk_diag_set(diag, err == STK_EINVAL ? STK_EUNSUPPORTED : err,
                               "cannot resize %d x %d pixels to %d x %d", (int)p->box_width,
                               (int)p->box_height, (int)p->full_width, (int)p->full_height)
                : STK_OK;
 }
 
+static void start(stream *s, uint8_t *pixels, size_t row_bytes)
+{
+    int32_t end;
+    stk_resample_rows(s->resample, &s->first, &end);
+    stk_resample_start(s->resample, pixels, (ptrdiff_t)row_bytes, s->first);
+    s->next = s->top;
+    s->complete = false;
+}
+
+/* Says whether the row that comes is wanted. */
+static bool wants(stream *s)
+{
+    return s->next++ >= s->first && !s->complete;
+}
+
 static bool push_row(void *ctx, const uint8_t *row)
 {
     stk_image_decoder *d = ctx;
-    if (d->next_row++ < d->first_row) return true;
-    return stk_resample_row(d->resample, row);
+    stream *s = &d->streams[0];
+    if (wants(s)) s->complete = !stk_resample_row(s->resample, row);
+    return !s->complete;
+}
+
+static bool push_planes(void *ctx, const uint8_t *y, const uint8_t *cb, const uint8_t *cr)
+{
+    stk_image_decoder *d = ctx;
+    stream *s = &d->streams[y ? 0 : 1];
+    if (wants(s))
+        s->complete =
+            !(y ? stk_resample_row(s->resample, y) : stk_resample_row_pair(s->resample, cb, cr));
+    return !d->streams[0].complete || !d->streams[1].complete;
+}
+
+static stk_err ends_early(const stk_image_decoder *d, stk_diag *diag)
+{
+    return stk_diag_set(diag, STK_ECORRUPT, "%s: the image ends early", d->codec->name);
 }
 
 /* Rows from the codec, through the resampler, to `pixels`. */
-static stk_err stream(stk_image_decoder *d, uint8_t *pixels, size_t row_bytes, stk_diag *diag)
+static stk_err stream_rows(stk_image_decoder *d, uint8_t *pixels, size_t row_bytes, stk_diag *diag)
 {
-    int32_t end;
-    stk_resample_rows(d->resample, &d->first_row, &end);
-    stk_resample_start(d->resample, pixels, (ptrdiff_t)row_bytes, d->first_row);
-    d->next_row = d->top;
+    start(&d->streams[0], pixels, row_bytes);
     const stk_err err = d->codec->rows(d->state, push_row, d, diag);
     if (err) return err;
-    if (!stk_resample_done(d->resample))
-        return stk_diag_set(diag, STK_ECORRUPT, "%s: the image ends early", d->codec->name);
-    return STK_OK;
+    return stk_resample_done(d->streams[0].resample) ? STK_OK : ends_early(d, diag);
+}
+
+/* The same by way of planes, to RGB. */
+static stk_err stream_planes(stk_image_decoder *d, const stk_placement *p, uint8_t *pixels,
+                             stk_diag *diag)
+{
+    const size_t count = (size_t)p->width * (size_t)p->height;
+    stk_err err = stk_rowbuf_reserve(&d->planes, 3 * count);
+    if (err) return stk_diag_set(diag, err, "no memory for %d rows", (int)p->height);
+    const size_t width = (size_t)p->width;
+    uint8_t *luma = d->planes.data, *chroma = luma + count;
+    start(&d->streams[0], luma, width);
+    start(&d->streams[1], chroma, 2 * width);
+    err = d->codec->planes(d->state, push_planes, d, diag);
+    for (int i = 0; i < 2 && !err; i++)
+        if (!stk_resample_done(d->streams[i].resample)) err = ends_early(d, diag);
+    for (size_t y = 0; y < (size_t)p->height && !err; y++, luma += width, chroma += 2 * width) {
+        const uint8_t *const planes[3] = {luma, chroma, chroma + width};
+        stk_color_planes_to_rgb(planes, pixels + y * width * 3, p->width);
+    }
+    stk_rowbuf_trim(&d->planes);
+    return err;
 }
 
 /* Copies `src`, p->height rows of p->width pixels, to `dst`: transposed, gray to RGB. */
@@ -223,17 +288,24 @@ stk_err stk_image_decoder_run(stk_image_decoder *d, const stk_image_opts *opts, 
         part_bit(opts->nearest_parts, part) ? STK_FILTER_NEAREST : opts->filter;
     stk_placement p;
     stk_geometry_place(geometry, d->orientation, d->info.width, d->info.height, &p);
-    stk_err err = plan(d, opts, filter, channels, &p, diag);
+    stk_rect rect;
+    stk_err err = open_window(d, opts, filter, channels == 1, &p, &rect, diag);
+    if (err) return err;
+    const stk_window *w = &d->window;
+    const stk_extent e = {w->width, w->height, w->x0, w->y0, w->x1, w->y1};
+    const bool planes = w->pixels == STK_PIXELS_PLANES;
+    err = plan(d, &d->streams[0], &e, &rect, &p, filter, diag);
+    if (!err && planes) err = plan(d, &d->streams[1], &w->chroma, &rect, &p, filter, diag);
     if (err) return err;
 
-    const int32_t src_channels = d->window.pixels == STK_PIXELS_GRAY ? 1 : 3;
+    const int32_t src_channels = w->pixels == STK_PIXELS_GRAY ? 1 : 3;
+    const bool direct = !p.transposed && src_channels == channels;
     const size_t row_bytes = (size_t)p.width * (size_t)src_channels;
-    if (!p.transposed && src_channels == channels) return stream(d, dst->data, row_bytes, diag);
-
-    err = stk_rowbuf_reserve(&d->scratch, row_bytes * (size_t)p.height);
+    if (!direct) err = stk_rowbuf_reserve(&d->scratch, row_bytes * (size_t)p.height);
     if (err) return stk_diag_set(diag, err, "no memory for %d rows", (int)p.height);
-    err = stream(d, d->scratch.data, row_bytes, diag);
-    if (!err) finish(&p, d->scratch.data, src_channels, dst->data, channels);
+    uint8_t *pixels = direct ? dst->data : d->scratch.data;
+    err = planes ? stream_planes(d, &p, pixels, diag) : stream_rows(d, pixels, row_bytes, diag);
+    if (!err && !direct) finish(&p, pixels, src_channels, dst->data, channels);
     stk_rowbuf_trim(&d->scratch);
     return err;
 }

@@ -42,7 +42,7 @@ static int32_t draw(unsigned *seed, int32_t below)
 static void check_rect(void *state, const uint8_t *data, size_t size, stk_window_request req,
                        const uint8_t *whole, int width)
 {
-    struct pixels part;
+    struct pixels part = {0};
     CHECK_EQ(codec_decode(&stk_codec_jpeg, state, data, size, req, &part, NULL), STK_OK);
     const stk_window *w = &part.window;
     const size_t pixel = part.row_bytes / (size_t)w->width;
@@ -135,7 +135,7 @@ static void scales_down(void)
             .rect = r, .min_width = 320 / reduction, .min_height = 240 / reduction, .fast = true};
         int width, height;
         uint8_t *whole = plain_decode(data, size, JCS_YCbCr, reduction, &width, &height);
-        struct pixels p;
+        struct pixels p = {0};
         CHECK_EQ(codec_decode(&stk_codec_jpeg, state, data, size, req, &p, NULL), STK_OK);
         CHECK_EQ(p.window.pixels, STK_PIXELS_YCC);
         CHECK(p.window.x1 - p.window.x0 == 320.0 / reduction);
@@ -291,7 +291,7 @@ static void inks(void)
         int width, height;
         uint8_t *ink = plain_decode(data, size, JCS_CMYK, 1, &width, &height);
         for (int gray = 0; gray < 2; gray++) {
-            struct pixels p;
+            struct pixels p = {0};
             CHECK_EQ(codec_decode(&stk_codec_jpeg, state, data, size,
                                   (stk_window_request){.gray = gray}, &p, NULL),
                      STK_OK);
@@ -359,7 +359,7 @@ static void cut_anywhere(void)
             uint8_t *copy = malloc(cut ? cut : 1);
             CHECK(copy);
             memcpy(copy, data, cut);
-            struct pixels p;
+            struct pixels p = {0};
             stk_diag diag = {0};
             const stk_err err = codec_decode(&stk_codec_jpeg, state, copy, cut,
                                              (stk_window_request){.fast = n == 2}, &p, &diag);
@@ -383,7 +383,7 @@ static void damage_only_where_it_matters(void)
     uint8_t *data;
     const size_t size =
         jpeg_make_file(&(jpeg_make){.width = 160, .height = 320, .h = 2, .v = 2}, &data);
-    struct pixels p;
+    struct pixels p = {0};
     const stk_window_request top = {.rect = {8, 8, 100, 40}}, bottom = {.rect = {8, 200, 100, 40}};
     CHECK_EQ(codec_decode(&stk_codec_jpeg, state, data, size / 2, top, &p, NULL), STK_OK);
     free(p.data);
@@ -412,7 +412,7 @@ static void any_byte_changed(void)
             const uint8_t old = data[at];
             for (int i = 0; i < 4; i++) {
                 data[at] = i ? (uint8_t)draw(&seed, 256) : 0xFF;
-                struct pixels p;
+                struct pixels p = {0};
                 const stk_err err = codec_decode(&stk_codec_jpeg, state, data, size,
                                                  (stk_window_request){0}, &p, NULL);
                 CHECK(err == STK_OK || err == STK_ECORRUPT || err == STK_EUNSUPPORTED ||
@@ -470,7 +470,7 @@ static void many_scans(void)
     for (int i = 0; i < 600; i++, n += scan_size) memcpy(bomb + n, data + scan, scan_size);
     memcpy(bomb + n, "\xFF\xD9", 2);
     void *state = codec_state(&stk_codec_jpeg);
-    struct pixels p;
+    struct pixels p = {0};
     stk_diag diag;
     CHECK_EQ(codec_decode(&stk_codec_jpeg, state, bomb, n + 2, (stk_window_request){0}, &p, &diag),
              STK_ELIMIT);

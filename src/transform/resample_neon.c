@@ -199,8 +199,8 @@ int32_t stk_color_planes_to_rgb_simd(const uint8_t *const planes[3], uint8_t *ds
     int32_t i = 0;
     for (; i + 32 <= pixels; i += 32)
         for (int32_t k = i; k < i + 32; k += 8, dst += 24)
-            vst3_u8(dst,
-                    convert(vld1_u8(planes[0] + k), vld1_u8(planes[1] + k), vld1_u8(planes[2] + k)));
+            vst3_u8(dst, convert(vld1_u8(planes[0] + k), vld1_u8(planes[1] + k),
+                                 vld1_u8(planes[2] + k)));
     return i;
 }
 

@@ -283,9 +283,54 @@ static void idle_is_idle(void)
     stk_run_free(&run);
 }
 
+/* Handles ride on items through workers, and are released by the thread that drains alone. */
+static _Atomic int64_t released;
+static pthread_t home;
+
+static void release_handle(void *handle, void *ctx)
+{
+    CHECK(handle == &released && ctx == &home);
+    CHECK(pthread_equal(pthread_self(), home));
+    atomic_fetch_add(&released, 1);
+}
+
+static stk_err attach_run(const void *params, void *own, stk_item *item, stk_diag *diag)
+{
+    (void)own;
+    stk_foreign *f = NULL;
+    stk_err err = stk_foreign_new(*(stk_foreign_domain *const *)params, &released, &f);
+    if (err) return stk_diag_set(diag, err, "no handle");
+    stk_item_set_foreign(item, &f);
+    return STK_OK;
+}
+
+static void foreign_handles_are_released_at_home(void)
+{
+    static const stk_op_class attach = {
+        .name = "attach", .in = STK_KIND_KEY, .out = STK_KIND_FOREIGN, .run = attach_run};
+    stk_foreign_domain *domain;
+    home = pthread_self();
+    CHECK_EQ(stk_foreign_domain_new(release_handle, NULL, &home, &domain), STK_OK);
+    kit_source s = kit_counting(100);
+    stk_plan *p = kit_plan(&s, stk_op_new(&attach, &domain), NULL);
+    stk_plan_pipe(p, kit_same(&(kit_op){.fail_every = 5}), &(stk_stage_opts){.on_error = STK_SKIP});
+    stk_plan_sink(p, 4);
+    stk_run *run = start(p, NULL);
+    stk_item *items[4];
+    size_t n;
+    CHECK_EQ(stk_run_next_items(run, STK_FOREVER, 4, items, &n, NULL), STK_OK);
+    CHECK(stk_foreign_handle(stk_item_foreign(items[0])) == &released);
+    for (size_t i = 0; i < n; i++) stk_item_free(&items[i]);
+    stk_run_free(&run); /* with handles in flight */
+    CHECK_EQ(atomic_load(&released), 0);
+    CHECK(stk_foreign_drain(domain) > 0);
+    CHECK(atomic_load(&released) >= (int64_t)n);
+    stk_foreign_domain_close(&domain);
+}
+
 TESTS(TEST(waiting_sources_wake_the_run), TEST(close_drains), TEST(cancel_wakes_the_reader),
       TEST(free_at_any_moment), TEST(stop_names_what_still_runs), TEST(items_outlive_the_run),
       TEST(keeping_all_batches_hangs_nothing), TEST(epochs_end_when_asked),
       TEST(runs_share_an_executor), TEST(concurrency_is_kept),
       TEST(blocking_work_has_its_own_threads), TEST(fork_is_refused_in_the_child),
-      TEST(idle_is_idle))
+      TEST(idle_is_idle), TEST(foreign_handles_are_released_at_home))

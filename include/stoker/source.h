@@ -43,7 +43,8 @@ typedef struct stk_source_class {
     stk_err (*next)(void *cursor, stk_item *item, stk_diag *diag);
 
     /* Makes `item` another sample of the same shard and epoch, the same for each (id, epoch,
-     * attempt).  Any thread, also while `next` runs.  NULL: cannot; STK_EEND: there is none. */
+     * attempt); an id of -1 is a planned position without a sample.  Any thread, also while
+     * `next` runs.  NULL: cannot; STK_EEND: there is none. */
     stk_err (*substitute)(void *cursor, stk_item *item, int64_t id, int64_t epoch, int attempt);
 
     /* Items of one epoch of this rank, or -1 while unknown. */

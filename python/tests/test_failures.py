@@ -221,6 +221,17 @@ def test_substitutes_come_from_the_same_shard(broken):
         assert [len(b) for b in batches] == [4, 4]
 
 
+def test_ranks_make_equal_steps_with_substitutes(photos):
+    steps = []
+    for rank in range(5):  # 48 samples: the last of 10 positions is empty on two of the ranks
+        src = source.Directory(photos, shuffle=True, rank=rank, world_size=5)
+        batches = list(build(src, batch=9, decode={"on_error": "substitute"}))
+        assert [len(b) for b in batches] == [9, 1]
+        assert np.asarray(batches[1].substituted).tolist() == [rank >= 3]
+        steps.append(set(ids(batches[0])) | set(ids(batches[1])))
+    assert sum(map(len, steps)) == 48 and set.union(*steps) == set(range(48))
+
+
 def test_nothing_to_substitute(tmp_path):
     files = []
     for i in range(3):

@@ -48,18 +48,22 @@ stk_err stk_order_substitute(const stk_order_opts *o, int64_t count, int64_t id,
                              int attempt, int64_t *out)
 {
     *out = STK_ORDER_GAP;
-    if (id < 0 || id >= count || attempt < 0 || epoch < 0) return STK_EINVAL;
+    if (id < STK_ORDER_GAP || id >= count || attempt < 0 || epoch < 0) return STK_EINVAL;
+    if (o->rank >= count) return STK_EEND;
     stk_permutation shuffle;
     stk_order_epoch(o, count, epoch, &shuffle);
-    const int64_t position = o->shuffle ? stk_permutation_find(&shuffle, id) : id;
-    if (position % o->world_size != o->rank) return STK_EINVAL;
-
-    const int64_t mine = (count - 1 - o->rank) / o->world_size + 1;
-    if (attempt >= mine - 1) return STK_EEND;
-    stk_permutation others;
-    stk_permutation_init(&others, mine - 1, o->seed, epoch, id + 1);
-    int64_t step = stk_permutation_at(&others, attempt);
-    if (step >= position / o->world_size) step++; /* leaves `id` itself out */
+    int64_t others = (count - 1 - o->rank) / o->world_size + 1, left_out = others;
+    if (id != STK_ORDER_GAP) {
+        const int64_t position = o->shuffle ? stk_permutation_find(&shuffle, id) : id;
+        if (position % o->world_size != o->rank) return STK_EINVAL;
+        left_out = position / o->world_size;
+        others--;
+    }
+    if (attempt >= others) return STK_EEND;
+    stk_permutation draw;
+    stk_permutation_init(&draw, others, o->seed, epoch, id + 1);
+    int64_t step = stk_permutation_at(&draw, attempt);
+    if (step >= left_out) step++;
     *out = stk_order_index(o, count, &shuffle, step);
     assert(*out != STK_ORDER_GAP && *out != id);
     return STK_OK;

@@ -35,8 +35,8 @@ void stk_order_epoch(const stk_order_opts *o, int64_t count, int64_t epoch, stk_
 int64_t stk_order_index(const stk_order_opts *o, int64_t count, const stk_permutation *p,
                         int64_t step);
 
-/* Another sample of this rank's epoch than `id`, which must be one of them: attempts
- * 0, 1, ... name each of the others once, in an order of (seed, epoch, id).
+/* Another sample of this rank's epoch than `id`, which must be one of them, or STK_ORDER_GAP:
+ * attempts 0, 1, ... name each of the others once, in an order of (seed, epoch, id).
  * STK_EEND: there are no more.  STK_EINVAL: `id` is not this rank's. */
 STK_NODISCARD stk_err stk_order_substitute(const stk_order_opts *o, int64_t count, int64_t id,
                                            int64_t epoch, int attempt, int64_t *out);

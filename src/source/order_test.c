@@ -84,19 +84,20 @@ static void check_substitutes(int64_t count, int64_t world, bool shuffle)
         const int64_t i = stk_order_index(&o, count, &p, step);
         if (i != STK_ORDER_GAP) mine[i] = 1, num_mine++;
     }
-    for (int64_t id = 0; id < count; id++) {
+    for (int64_t id = STK_ORDER_GAP; id < count; id++) {
         unsigned char seen[300] = {0};
         int64_t other, again;
-        if (!mine[id]) {
+        const int others = (int)num_mine - (id != STK_ORDER_GAP);
+        if (id != STK_ORDER_GAP && !mine[id] && num_mine) {
             CHECK_EQ(stk_order_substitute(&o, count, id, 2, 0, &other), STK_EINVAL);
             continue;
         }
-        for (int attempt = 0; attempt < num_mine - 1; attempt++) {
+        for (int attempt = 0; attempt < others; attempt++) {
             CHECK_EQ(stk_order_substitute(&o, count, id, 2, attempt, &other), STK_OK);
             CHECK_EQ(stk_order_substitute(&o, count, id, 2, attempt, &again), STK_OK);
             CHECK(other == again && other != id && mine[other] && !seen[other]++);
         }
-        CHECK_EQ(stk_order_substitute(&o, count, id, 2, (int)num_mine - 1, &other), STK_EEND);
+        CHECK_EQ(stk_order_substitute(&o, count, id, 2, others > 0 ? others : 0, &other), STK_EEND);
         CHECK_EQ(stk_order_substitute(&o, count, id, 2, -1, &other), STK_EINVAL);
     }
 }

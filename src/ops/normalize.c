@@ -189,15 +189,15 @@ stk_op *stk_op_normalize(const stk_normalize_opts *opts, stk_diag *diag)
         .fini = normalize_fini,
         .print = normalize_print,
     };
-    if (!opts) opts = &(stk_normalize_opts){0};
-    const char *field = opts->field ? opts->field : "image";
+    const stk_normalize_opts o = opts ? *opts : (stk_normalize_opts){0};
+    const char *field = o.field ? o.field : "image";
     params *p = stk_alloc_zero(1, sizeof(*p) + strlen(field) + 1);
     if (!p) {
         stk_diag_set(diag, STK_ENOMEM, "normalize: no memory");
         return NULL;
     }
     memcpy(p->field, field, strlen(field) + 1);
-    if (set_params(p, opts, diag)) {
+    if (set_params(p, &o, diag)) {
         stk_free(p);
         return NULL;
     }

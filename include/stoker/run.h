@@ -47,8 +47,8 @@ STK_API STK_NODISCARD stk_err stk_run_next_items(stk_run *run, int64_t timeout, 
 STK_API void stk_run_close(stk_run *run);
 STK_API void stk_run_cancel(stk_run *run);
 
-/* Cancels and waits until no op is running.  STK_ETIMEOUT: *diag names the stage and the sample
- * that still run; the run ends by itself when they do. */
+/* Cancels, waits until no op is running, and ends the threads.  STK_ETIMEOUT: *diag names the stage
+ * and the sample that still run; the run ends by itself when they do. */
 STK_API STK_NODISCARD stk_err stk_run_stop(stk_run *run, int64_t timeout, stk_diag *diag);
 
 /* Cancels, waits at most 5 s for running ops (what is late is given back when it ends), sets

@@ -88,6 +88,26 @@ static stk_buffer *find_locked(stk_slab_pool *pool, size_t least, size_t most)
     return best == SIZE_MAX ? NULL : remove_locked(pool, best);
 }
 
+/* Freeing large memory unmaps it: not under the lock. */
+static void free_idle_locked(stk_slab_pool *pool) STK_REQUIRES(pool->lock)
+{
+    while (pool->num_free) {
+        stk_buffer *slab = remove_locked(pool, pool->num_free - 1);
+        stk_mutex_unlock(&pool->lock);
+        stk_free(slab);
+        stk_mutex_lock(&pool->lock);
+    }
+}
+
+void stk_slab_pool_drain(stk_slab_pool *pool)
+{
+    if (forked(pool)) return;
+    stk_mutex_lock(&pool->lock);
+    pool->max_free = 0;
+    free_idle_locked(pool);
+    stk_mutex_unlock(&pool->lock);
+}
+
 void stk_slab_pool_unref(stk_slab_pool **ppool)
 {
     stk_slab_pool *pool = *ppool;
@@ -98,12 +118,7 @@ void stk_slab_pool_unref(stk_slab_pool **ppool)
     assert(pool->owners);
     /* The last owner empties the pool before it lets go: a slab that comes back meanwhile must
      * not be the end of it. */
-    while (pool->owners == 1 && pool->num_free) {
-        stk_buffer *slab = remove_locked(pool, pool->num_free - 1);
-        stk_mutex_unlock(&pool->lock); /* freeing large memory unmaps it */
-        stk_free(slab);
-        stk_mutex_lock(&pool->lock);
-    }
+    if (pool->owners == 1) free_idle_locked(pool);
     pool->owners--;
     const bool last = !pool->owners && !pool->live;
     stk_mutex_unlock(&pool->lock);

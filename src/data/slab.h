@@ -26,6 +26,9 @@ STK_NODISCARD stk_err stk_slab_pool_new(size_t max_free, stk_slab_pool **out);
 stk_slab_pool *stk_slab_pool_ref(stk_slab_pool *pool);
 void stk_slab_pool_unref(stk_slab_pool **pool);
 
+/* Frees the idle slabs, and keeps none from then on. */
+void stk_slab_pool_drain(stk_slab_pool *pool);
+
 /* Gives *out one reference to `size` uninitialised bytes, aligned to STK_BUFFER_ALIGN; may be
  * backed by a larger idle slab (at most 2x) but stk_buffer_size says `size`.  The slab keeps the
  * pool's memory, not the pool's will to keep slabs: that ends with the last owner.  In a child of

@@ -119,6 +119,23 @@ static void many_owners(void)
     stk_buffer_unref(&a);
 }
 
+static void drained_pools_keep_nothing(void)
+{
+    stk_slab_pool *pool;
+    CHECK_EQ(stk_slab_pool_new(2, &pool), STK_OK);
+    stk_buffer *a = take(pool, 100), *b = take(pool, 100);
+    stk_buffer_unref(&a);
+    CHECK(stk_slab_pool_get_stats(pool).free_bytes > 0);
+    stk_slab_pool_drain(pool);
+    CHECK_EQ(stk_slab_pool_get_stats(pool).free_bytes, 0);
+    stk_buffer_unref(&b);
+    a = take(pool, 100);
+    stk_buffer_unref(&a);
+    CHECK_EQ(stk_slab_pool_get_stats(pool).free_bytes, 0);
+    CHECK_EQ(stk_slab_pool_get_stats(pool).reused, 0);
+    stk_slab_pool_unref(&pool);
+}
+
 static void after_fork(void)
 {
     stk_slab_pool *pool;
@@ -228,5 +245,5 @@ static void threads(void)
 }
 
 TESTS(TEST(reuses), TEST(referred_to_is_not_reused), TEST(keeps_the_newest),
-      TEST(slabs_outlive_the_pool), TEST(many_owners), TEST(after_fork), TEST(too_large),
-      TEST(out_of_memory), TEST(threads))
+      TEST(slabs_outlive_the_pool), TEST(many_owners), TEST(drained_pools_keep_nothing),
+      TEST(after_fork), TEST(too_large), TEST(out_of_memory), TEST(threads))

@@ -73,6 +73,7 @@ void run_retire(stk_run *run)
     stk_executor *ex = stk_executor_ref(run->executor); /* `gone` may drop the run's */
     run_lock(run);
     free_in_flight(run);
+    stk_slab_pool_drain(run->slabs);
     run->retired = true;
     stk_cond_broadcast(&run->idle);
     run_unlock(run);

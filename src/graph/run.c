@@ -293,7 +293,10 @@ static stk_err stop_until(stk_run *run, int64_t deadline, stk_diag *diag)
     run_lock(run);
     while (!err && !(run->retired && run->client_gone && run->io_lanes == 0))
         if (!run_wait(run, &run->idle, deadline)) err = say_late(run, diag);
+    stk_executor *ex = err ? NULL : run->executor; /* nothing of the run needs it any more */
+    if (!err) run->executor = NULL;
     run_unlock(run);
+    stk_executor_unref(&ex);
     return err;
 }
 
@@ -310,7 +313,7 @@ void stk_run_free(stk_run **prun)
     stk_run *run = *prun;
     *prun = NULL;
     if (!run || run->generation != stk_fork_generation()) return;
-    stk_executor *ex = stk_executor_ref(run->executor);
+    stk_executor *ex = run->executor ? stk_executor_ref(run->executor) : NULL;
     (void)stop_until(run, stk_deadline_ns(FREE_WAIT_NS), NULL); /* what is late frees the run */
     run_unref(run, 1);
     stk_executor_unref(&ex);

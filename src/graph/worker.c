@@ -117,8 +117,11 @@ void run_leave(stk_run *run)
             }
         }
     }
+    /* A stop that does not wait for this thread may give the run's executor up meanwhile. */
+    stk_executor *ex = worker ? stk_executor_ref(run->executor) : NULL;
     run_unlock(run);
-    if (worker) stk_executor_wake(run->executor, &run->client);
+    if (worker) stk_executor_wake(ex, &run->client);
+    stk_executor_unref(&ex);
     if (io >= 0) start_io(run, io);
     if (retire) run_retire(run);
 }

@@ -1,8 +1,11 @@
 /* Beginning, waiting, stopping, forking: a run ends promptly, from anywhere, and gives all back. */
 #include "tests/engine/kit.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -121,6 +124,40 @@ static void stop_names_what_still_runs(void)
     CHECK(strstr(diag.text, "stage 'value' is still running"));
     atomic_store(&gate, 1);
     CHECK_EQ(stk_run_stop(run, STK_FOREVER, &diag), STK_OK);
+    stk_run_free(&run);
+}
+
+static bool thread_exists(const char *name)
+{
+    bool found = false;
+    DIR *tasks = opendir("/proc/self/task");
+    CHECK(tasks != NULL);
+    for (struct dirent *e; (e = readdir(tasks));) {
+        char path[300], comm[32] = "";
+        snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
+        FILE *f = fopen(path, "re");
+        if (f && fgets(comm, sizeof(comm), f)) found |= !strncmp(comm, name, strlen(name));
+        if (f) fclose(f);
+    }
+    closedir(tasks);
+    return found;
+}
+
+static void stop_ends_the_threads(void)
+{
+    kit_source s = kit_counting(1000000);
+    stk_run *run = start(batches(&s, &(kit_op){.blocking = true}), NULL);
+    stk_batch *b;
+    CHECK_EQ(stk_run_next(run, STK_FOREVER, &b, NULL), STK_OK);
+    stk_batch_unref(&b);
+    CHECK(thread_exists("stoker-0"));
+    CHECK_EQ(stk_run_stop(run, STK_FOREVER, NULL), STK_OK);
+    while (thread_exists("stoker-0")) sched_yield(); /* joined: only /proc may be late */
+    CHECK_EQ(stk_run_stop(run, STK_FOREVER, NULL), STK_OK);
+    CHECK_EQ(stk_run_next(run, STK_NOWAIT, &b, NULL), STK_ECANCELLED);
+    stk_stats *st;
+    CHECK_EQ(stk_run_stats(run, &st), STK_OK);
+    stk_stats_free(&st);
     stk_run_free(&run);
 }
 
@@ -329,8 +366,8 @@ static void foreign_handles_are_released_at_home(void)
 }
 
 TESTS(TEST(waiting_sources_wake_the_run), TEST(close_drains), TEST(cancel_wakes_the_reader),
-      TEST(free_at_any_moment), TEST(stop_names_what_still_runs), TEST(items_outlive_the_run),
-      TEST(keeping_all_batches_hangs_nothing), TEST(epochs_end_when_asked),
-      TEST(runs_share_an_executor), TEST(concurrency_is_kept),
+      TEST(free_at_any_moment), TEST(stop_names_what_still_runs), TEST(stop_ends_the_threads),
+      TEST(items_outlive_the_run), TEST(keeping_all_batches_hangs_nothing),
+      TEST(epochs_end_when_asked), TEST(runs_share_an_executor), TEST(concurrency_is_kept),
       TEST(blocking_work_has_its_own_threads), TEST(fork_is_refused_in_the_child),
       TEST(idle_is_idle), TEST(foreign_handles_are_released_at_home))

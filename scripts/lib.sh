@@ -24,8 +24,10 @@ step() {
     [ -z "${ONLY:-}" ] || [ "$ONLY" = "$name" ] || return 0
     mkdir -p build/logs
     printf '%-24s' "$name"
-    "$@" </dev/null >"$log" 2>&1 & # in the background, where `set -e` holds inside the step
-    wait $! || code=$?
+    set +e # and no condition, inside which `set -e` would not hold; and not `&`, which ignores Ctrl-C
+    (set -e; "$@") </dev/null >"$log" 2>&1
+    code=$?
+    set -e
     if [ $code != 0 ]; then
         printf 'FAILED after %d s\n' $((SECONDS - start))
         tail -n 60 "$log"

@@ -1,5 +1,7 @@
 # What the scripts share.  Sourced, with the repository's root as the working directory after it.
 set -euo pipefail
+# Where the caller ignores Ctrl-C, as shells do for what they start in the background, the tests of it would hang.
+[ -n "${STK_SIGNALS:-}" ] || STK_SIGNALS=1 exec env --default-signal=INT "$0" "$@"
 shopt -s inherit_errexit # a failure inside $(...) is one
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD

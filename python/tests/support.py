@@ -11,7 +11,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -115,10 +115,12 @@ def pass_time(seconds: float) -> None:
     threading.Event().wait(seconds)
 
 
-def script(code: str, *args: object, **env: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python code in a process of its own, with warnings as errors."""
+def script(
+    code: str, *args: object, before: Sequence[str] = (), **env: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs Python code in a process of its own, with warnings as errors, under the command `before`."""
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", prelude() + textwrap.dedent(code), *map(str, args)],
+        [*before, sys.executable, "-W", "error", "-c", prelude() + textwrap.dedent(code), *map(str, args)],
         capture_output=True,
         text=True,
         timeout=WATCHDOG_S,

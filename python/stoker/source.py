@@ -77,7 +77,8 @@ class Source:
 class Directory(Source):
     """Every file under `path` whose name matches.
 
-    Order: names sorted byte-wise in each folder, depth first.  The listing begins when a pipeline
+    Order: names sorted byte-wise in each folder, depth first; names with a dot in front count like
+    any other, so a hidden folder is a class.  The listing begins when a pipeline
     starts, in the background, and is shared by later ones.
 
     `labels`: "dir" makes batch.label the number of the first-level folder (see `classes`).

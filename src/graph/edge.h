@@ -28,6 +28,7 @@ typedef struct edge {
     struct node *bind; /* a batch node that the places lead to one by one, or NULL */
 
     uint32_t window;
+    uint32_t later;    /* the window from the first result on, where that is wider */
     uint64_t low;      /* the oldest place that was not taken */
     uint64_t next;     /* the place after the last one that has a result */
     uint64_t reserved; /* begun results whose place is not decided yet */

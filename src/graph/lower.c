@@ -291,15 +291,23 @@ static void name_edge(edge *e)
     snprintf(e->name, sizeof(e->name), "%.44s -> %.44s", from, to);
 }
 
-/* The window that keeps both ends busy; the engine widens it for cheap items. */
-static void default_window(const stk_run *run, edge *e, bool batches)
+/* The window that keeps both ends busy with that many threads. */
+static uint32_t window_for(const edge *e, int32_t threads, bool batches)
 {
-    if (e->fixed) return;
-    uint32_t w = (uint32_t)(2 * run->num_threads + 2);
+    uint32_t w = (uint32_t)(2 * threads + 2);
     if (e->from->blocking) w += (uint32_t)e->from->concurrency;
     if (e->to && e->to->blocking) w += (uint32_t)e->to->concurrency;
-    if (batches) w = run->num_threads < MAX_BATCHES_WAITING ? 2 : MAX_BATCHES_WAITING;
-    e->window = w < EDGE_RING ? w : EDGE_RING;
+    if (batches) w = threads < MAX_BATCHES_WAITING ? 2 : MAX_BATCHES_WAITING;
+    return w < EDGE_RING ? w : EDGE_RING;
+}
+
+/* The engine widens it for cheap items. */
+static void default_window(const stk_run *run, edge *e, bool batches)
+{
+    const int32_t n = run->num_threads;
+    if (e->fixed) return;
+    e->window = window_for(e, n < run->processors ? n : run->processors, batches);
+    e->later = window_for(e, n, batches);
 }
 
 static bool carries_batches(const edge *e)

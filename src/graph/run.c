@@ -190,6 +190,16 @@ static stk_err wait_for_result(stk_run *run, int64_t deadline) STK_REQUIRES(run_
     }
 }
 
+/* What is read ahead of the first result only delays it, so the windows are narrow until then. */
+static void begin_in_full(stk_run *run) STK_REQUIRES(run_role)
+{
+    run->first_result = stk_clock_ns();
+    for (size_t i = 0; i < run->num_edges; i++) {
+        edge *e = &run->edges[i];
+        if (e->window < e->later) e->window = e->later;
+    }
+}
+
 static size_t take_results(stk_run *run, size_t max, stk_item **items) STK_REQUIRES(run_role)
 {
     size_t n = 0;
@@ -199,7 +209,7 @@ static size_t take_results(stk_run *run, size_t max, stk_item **items) STK_REQUI
         items[n++] = edge_take(run->sink);
         if (n < max) run_settle(run); /* gaps behind it, and room for more */
     }
-    if (run->results == 0 && n) run->first_result = stk_clock_ns();
+    if (run->results == 0 && n) begin_in_full(run);
     run->results += n;
     run->stages[run->num_stages - 1].items += n;
     return n;

@@ -22,11 +22,10 @@ static assembly *assembly_new(node *n)
     return a;
 }
 
-void assembly_unref(stk_run *run, assembly **pa)
+void assembly_unref(assembly **pa)
 {
     assembly *a = *pa;
     *pa = NULL;
-    (void)run;
     if (!a || --a->refs > 0) return;
     for (size_t i = 0; i < STK_MAX_PARTS; i++) stk_buffer_unref(&a->slots[i].mem);
     stk_mutex_fini(&a->lock);
@@ -37,7 +36,7 @@ void assembly_unref(stk_run *run, assembly **pa)
 void batch_plan_slot(node *n, stk_item *item)
 {
     if (item->state == ITEM_MARK) {
-        assembly_unref(n->run, &n->batch.planning);
+        assembly_unref(&n->batch.planning);
         n->batch.slots_planned = 0;
         return;
     }
@@ -49,7 +48,7 @@ void batch_plan_slot(node *n, stk_item *item)
         item->slot = n->batch.slots_planned;
     }
     if (++n->batch.slots_planned == n->batch_size) {
-        assembly_unref(n->run, &n->batch.planning);
+        assembly_unref(&n->batch.planning);
         n->batch.slots_planned = 0;
     }
 }
@@ -82,7 +81,7 @@ static void release(stk_run *run, assembly **pa) STK_REQUIRES(run_role)
     assembly *a = *pa;
     for (size_t i = 0; i < a->planned; i++) run_item_put(run, &a->items[i]);
     a->planned = 0;
-    assembly_unref(run, pa);
+    assembly_unref(pa);
 }
 
 /* What was collected becomes a task.  False: no room for its batch. */
@@ -137,7 +136,7 @@ static bool collect_one(node *n, stk_item *item) STK_REQUIRES(run_role)
             a = assembly_new(n);
         }
         if (!a) {
-            run_fail(n->run, item, &n->stages[0], STK_ENOMEM, "no memory for a batch");
+            run_fail(item, &n->stages[0], STK_ENOMEM, "no memory for a batch");
             return true;
         }
         n->batch.collecting = a;
@@ -171,7 +170,7 @@ void batch_finish(task *t)
     a->items[0] = NULL;
     item_clear_data(carrier);
     failure_free(&carrier->failures);
-    assembly_unref(n->run, &carrier->assembly);
+    assembly_unref(&carrier->assembly);
     carrier->num_parts = 1;
     carrier->is_batch = true;
     carrier->state = ITEM_VALUE;
@@ -181,7 +180,7 @@ void batch_finish(task *t)
     carrier->batch = t->batch;
     t->batch = NULL;
     if (t->end) {
-        run_fail(n->run, carrier, &n->stages[0], t->end, t->diag.text);
+        run_fail(carrier, &n->stages[0], t->end, t->diag.text);
         n->stages[0].failed++;
     }
     else {
@@ -194,7 +193,7 @@ void batch_finish(task *t)
 void batch_retire(node *n)
 {
     if (n->batch.collecting) release(n->run, &n->batch.collecting);
-    assembly_unref(n->run, &n->batch.planning);
+    assembly_unref(&n->batch.planning);
     while (n->batch.submitted) {
         assembly *a = n->batch.submitted;
         n->batch.submitted = a->link;

@@ -120,7 +120,7 @@ static void fail_item(lane *l, stage *s, stk_item *item, const stk_diag *diag)
     }
     item_clear_data(item);
     item->state = ITEM_ERROR;
-    if (!item->failures) run_fail(item->run, item, s, diag->err, diag->text);
+    if (!item->failures) run_fail(item, s, diag->err, diag->text);
 }
 
 void exec_stage(lane *l, stage *s, stk_item *item)

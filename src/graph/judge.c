@@ -39,9 +39,8 @@ bool stage_may_skip(const stage *s)
     return s->plan && s->plan->opts.on_error == STK_SKIP;
 }
 
-void run_fail(stk_run *run, stk_item *item, stage *s, stk_err err, const char *text)
+void run_fail(stk_item *item, stage *s, stk_err err, const char *text)
 {
-    (void)run;
     stk_diag diag;
     stk_diag_set(&diag, err, "%s", text);
     item_clear_data(item);
@@ -94,7 +93,7 @@ static void give_up(stk_run *run, stk_item *item, stage *s, const char *count)
     char text[sizeof((stk_diag){0}.text)], list[1500] = "";
     list_failures(run, s, list, sizeof(list));
     snprintf(text, sizeof(text), "%s%s%s", count, *list ? "; the first of them:" : "", list);
-    run_fail(run, item, s, STK_ETOOMANY, text);
+    run_fail(item, s, STK_ETOOMANY, text);
 }
 
 static void check_limits(stk_run *run, stk_item *item, stage *s)

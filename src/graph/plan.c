@@ -144,8 +144,6 @@ void stk_plan_batch(stk_plan *plan, size_t n, const stk_batch_opts *opts)
     check_opts(plan, s);
 }
 
-extern const stk_op_class unbatch_class;
-
 void stk_plan_unbatch(stk_plan *plan, const stk_stage_opts *opts)
 {
     stk_op *op = stk_op_new(&unbatch_class, NULL);

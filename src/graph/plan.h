@@ -45,6 +45,8 @@ struct stk_plan {
     size_t sink; /* buffer size; 0: none yet */
 };
 
+extern const stk_op_class unbatch_class; /* unbatch.c */
+
 stk_plan *plan_ref(stk_plan *plan);
 
 /* What flows into stage i (i == num_stages: what the reader gets). */

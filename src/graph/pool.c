@@ -47,7 +47,7 @@ void run_item_put(stk_run *run, stk_item **pitem)
     if (!item) return;
     item_clear_data(item);
     failure_free(&item->failures);
-    assembly_unref(run, &item->assembly);
+    assembly_unref(&item->assembly);
     item->link = run->pool;
     run->pool = item;
 }

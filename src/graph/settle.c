@@ -50,7 +50,7 @@ static void finish_source(node *n, task *t) STK_REQUIRES(run_role)
     else if (t->end) {
         n->src.ended = true;
         if (t->end != STK_EEND) {
-            run_fail(n->run, t->items[left], &n->stages[0], t->end,
+            run_fail(t->items[left], &n->stages[0], t->end,
                      t->diag.err == t->end && t->diag.text[0] ? t->diag.text : stk_err_str(t->end));
             n->stages[0].failed++;
             edge_append(n->out, t->items[left++]);

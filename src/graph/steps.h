@@ -22,7 +22,7 @@ void run_item_drop(stk_item **item); /* the same without the pool: takes no lock
 /* judge.c: failures, in order */
 failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag);
 void run_judge(struct stk_run *run, stk_item *item) STK_REQUIRES(run_role);
-void run_fail(struct stk_run *run, stk_item *item, stage *s, stk_err err, const char *text);
+void run_fail(stk_item *item, stage *s, stk_err err, const char *text);
 bool stage_may_skip(const stage *s);
 
 /* batch.c */
@@ -31,7 +31,7 @@ bool batch_collect(node *n) STK_REQUIRES(run_role);
 void batch_finalize(task *t);
 void batch_finish(task *t) STK_REQUIRES(run_role);
 void batch_retire(node *n) STK_REQUIRES(run_role);
-void assembly_unref(struct stk_run *run, assembly **a) STK_REQUIRES(run_role);
+void assembly_unref(assembly **a) STK_REQUIRES(run_role);
 stk_err assembly_slot(assembly *a, size_t part, size_t slot, const stk_spec *spec, void **out);
 
 /* expand.c */
@@ -42,7 +42,6 @@ void expand_finish(task *t) STK_REQUIRES(run_role);
 bool expand_settle(node *n) STK_REQUIRES(run_role);
 void expand_end_cursors(node *n); /* of a run in which no task runs: without the lock */
 void expand_retire(node *n) STK_REQUIRES(run_role);
-extern const stk_op_class unbatch_class; /* unbatch.c */
 
 /* route.c */
 void route_exec(task *t);

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
 
-from .. import _check, _stoker, ops
+from .. import _check, ops
 from ..errors import Error
 from ..ops import Op
 from ..source import Source
-from ._pipeline import Pipeline
+from ._build import build_pipeline, failure_limit, make_plan
 from .defs import (
     BatchConfig,
     DisaggregateConfig,
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from typing import Any, Final, Literal, Self
 
-__all__ = ["PipelineBuilder"]
+    from ._pipeline import Pipeline
 
-_MAX_THREADS: Final = 1024
+__all__ = ["PipelineBuilder"]
 
 
 class _DependsOnTheOp:
@@ -119,7 +118,7 @@ class PipelineBuilder:
                 None if concurrency is _DEPENDS else int(concurrency),
                 output_order,
                 on_error,
-                None if max_failures is None else _max_failures(max_failures),
+                None if max_failures is None else failure_limit(max_failures),
             )
         )
         return self
@@ -184,30 +183,16 @@ class PipelineBuilder:
         stage_id: int = 0,
         use_thread_output_queue: bool = False,
     ) -> Pipeline:
-        """Checks the whole, and gives a pipeline that starts when it is first read.
-
-        `max_failures`: for each stage that skips and has no limit of its own.
-        `report_stats_interval`: seconds between log records (logger stoker.pipeline), written by reads.
-        `stage_id`: the number of the first stage in them.
-        `queue_class`, `task_hook_factory`: native stages have neither.
-        `use_thread_output_queue`: makes no difference; reading never goes through an event loop.
-        """
-        config = self.get_config()
-        num_threads = _check.integer("num_threads", num_threads, 1, _MAX_THREADS)
-        limit = _max_failures(max_failures)
-        for argument, value in (("queue_class", queue_class), ("task_hook_factory", task_hook_factory)):
-            if value is not None:
-                raise TypeError(f"{argument} is for Python stages: see stats() for native ones")
-        plan = _make_plan(config, limit)
-        plan.check()
-        return Pipeline(
-            plan,
-            config.src.source._handle(config.src.continuous),
+        """The same as `build_pipeline(get_config(), ...)`, which says what the arguments mean."""
+        return build_pipeline(
+            self.get_config(),
             num_threads=num_threads,
-            buffer_size=config.sink.buffer_size,
-            continuous=config.src.continuous,
-            report_stats_interval=_check.number("report_stats_interval", report_stats_interval),
-            stage_id=_check.integer("stage_id", stage_id, 0),
+            max_failures=max_failures,
+            report_stats_interval=report_stats_interval,
+            queue_class=queue_class,
+            task_hook_factory=task_hook_factory,
+            stage_id=stage_id,
+            use_thread_output_queue=use_thread_output_queue,
         )
 
     def __repr__(self) -> str:
@@ -220,48 +205,10 @@ class PipelineBuilder:
         if self._src is None or self._sink is None:
             return repr(self)
         try:
-            plan = str(_make_plan(self.get_config(), -1))
+            plan = str(make_plan(self.get_config(), -1))
         except (Error, ValueError) as error:
             plan = f"cannot run: {error}"
         return "\n".join([repr(self), "  Plan:", *(f"    {line}" for line in plan.splitlines())])
-
-
-def _make_plan(config: PipelineConfig, limit: int | Fraction) -> _stoker.Plan:
-    source = config.src.source
-    parts = source._parts()
-    plan = _stoker.plan()
-    plan.source(source._handle(config.src.continuous))
-    for stage in config.pipes:
-        if isinstance(stage, BatchConfig):
-            plan.batch(stage.n, drop_last=stage.drop_last, keep_empty=stage.keep_empty)
-        elif isinstance(stage, DisaggregateConfig):
-            plan.unbatch()
-        else:
-            allowed = limit if stage.max_failures is None else stage.max_failures
-            skips = stage.on_error == "skip"
-            rate = skips and not isinstance(allowed, int)
-            plan.pipe(
-                stage.op._handle(parts),
-                name=stage.name,
-                concurrency=stage.concurrency or 0,
-                order=stage.output_order,
-                on_error=stage.on_error,
-                max_failures=int(allowed) if skips and not rate else -1,
-                max_failure_rate=float(allowed) if rate else 0.0,
-            )
-    plan.sink(config.sink.buffer_size)
-    return plan
-
-
-def _max_failures(value: int | Fraction) -> int | Fraction:
-    """A count is an int; anything else is a rate."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"max_failures must be a number or a rate, not {type(value).__name__}")
-    if isinstance(value, Integral):
-        return max(int(value), -1)
-    if not 0 < value <= 1:
-        raise ValueError(f"max_failures: a rate must be in range (0, 1], not {value}")
-    return value
 
 
 def _names_of_sources() -> list[str]:

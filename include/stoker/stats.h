@@ -42,7 +42,8 @@ typedef struct stk_stats {
     int64_t elapsed_ns;      /* since the start, to the end if the run has ended */
     int64_t first_result_ns; /* from the start; -1: none yet */
     uint64_t results;        /* handed to the reader */
-    int32_t num_threads;     /* CPU workers */
+    int32_t num_threads;     /* CPU workers, at most: they start when there is work for them */
+    int32_t threads_refused; /* of those: the system had none to give; the verdict says so, too */
     int32_t num_io_threads;  /* created so far */
     size_t num_stages;
     stk_stage_stats *stages; /* upstream first; the reader is the last, "sink" */

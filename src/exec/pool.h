@@ -28,8 +28,13 @@ typedef struct stk_client {
     bool queued, detached;
 } stk_client;
 
-/* Asks for one more worker; does nothing for a detached client. */
+/* Asks for one more worker; does nothing for a detached client.  Makes a thread where none is idle
+ * and there are fewer than num_threads: the caller keeps the executor alive. */
 void stk_executor_wake(stk_executor *ex, stk_client *client);
+
+/* Threads that the executor does without, because the system had none to give when one was needed;
+ * 0: it has had all it needed so far.  It does not ask again. */
+int32_t stk_executor_refused(const stk_executor *ex);
 
 /* Other clients wait for a worker. */
 bool stk_executor_contended(stk_executor *ex);

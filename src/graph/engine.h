@@ -95,6 +95,7 @@ struct stk_run {
     failure *kept, *kept_tail; /* the first failures, in order */
     size_t num_kept;
     uint64_t results;
+    int32_t refused; /* stk_executor_refused of the executor that was given up */
     int64_t first_result, ended;
 };
 

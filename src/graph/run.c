@@ -304,6 +304,7 @@ static stk_err stop_until(stk_run *run, int64_t deadline, stk_diag *diag)
     while (!err && !(run->retired && run->client_gone && run->io_lanes == 0))
         if (!run_wait(run, &run->idle, deadline)) err = say_late(run, diag);
     stk_executor *ex = err ? NULL : run->executor; /* nothing of the run needs it any more */
+    if (ex) run->refused = stk_executor_refused(ex);
     if (!err) run->executor = NULL;
     run_unlock(run);
     stk_executor_unref(&ex);

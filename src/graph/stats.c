@@ -47,6 +47,7 @@ static void fill(stk_run *run, stk_stats *out) STK_REQUIRES(run_role)
     out->first_result_ns = run->first_result ? run->first_result - run->started : -1;
     out->results = run->results;
     out->num_threads = run->num_threads;
+    out->threads_refused = run->executor ? stk_executor_refused(run->executor) : run->refused;
     out->num_io_threads = run->io_made;
     for (size_t i = 0; i < run->num_stages; i++)
         copy_stage(&run->stages[i], running_in(run, &run->stages[i]), &out->stages[i]);

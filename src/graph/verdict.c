@@ -109,7 +109,7 @@ static void blame_stage(stk_stats *st)
     }
 }
 
-void stats_verdict(stk_stats *st)
+static void judge(stk_stats *st)
 {
     const int reader = (int)st->num_stages - 1;
     const stk_stage_stats *r = &st->stages[reader];
@@ -129,4 +129,21 @@ void stats_verdict(stk_stats *st)
         return;
     }
     blame_stage(st);
+}
+
+/* Slower for a reason that no stage shows: said before anything else. */
+static void add_refusal(stk_stats *st)
+{
+    char text[sizeof(st->verdict)];
+    if (!st->threads_refused) return;
+    memcpy(text, st->verdict, sizeof(text));
+    snprintf(st->verdict, sizeof(st->verdict),
+             "The system refused %d of %d threads (ulimit -u). %.190s", (int)st->threads_refused,
+             (int)st->num_threads, text);
+}
+
+void stats_verdict(stk_stats *st)
+{
+    judge(st);
+    add_refusal(st);
 }

@@ -1,4 +1,5 @@
 /* The verdict names planted bottlenecks; a snapshot adds up. */
+#include "base/alloc.h"
 #include "tests/engine/kit.h"
 
 #define MS INT64_C(1000000)
@@ -96,5 +97,41 @@ static void nothing_said_too_early(void)
     stk_plan_free(&p);
 }
 
+/* The n-th fallible call after the start fails; false: that was no thread of the executor. */
+static bool refuse(long n)
+{
+    kit_source s = kit_counting(50);
+    stk_run *run;
+    stk_batch *b;
+    stk_stats *st;
+    size_t batches = 0;
+    stk_plan *p = kit_plan(&s, kit_value(&(kit_op){.spin_ns = MS / 5}), NULL);
+    stk_plan_batch(p, 5, NULL);
+    stk_plan_sink(p, 2);
+    CHECK_EQ(stk_run_start(p, &(stk_run_opts){.num_threads = 4}, &run, NULL), STK_OK);
+    stk_fault_arm(n);
+    stk_err err;
+    for (; !(err = stk_run_next(run, STK_FOREVER, &b, NULL)); batches++) stk_batch_unref(&b);
+    stk_fault_arm(-1);
+    CHECK_EQ(stk_run_stop(run, STK_FOREVER, NULL), STK_OK);
+    CHECK_EQ(stk_run_stats(run, &st), STK_OK);
+    const bool refused = st->threads_refused > 0;
+    if (refused) {
+        CHECK(err == STK_EEND && batches == 10 && st->threads_refused < 4);
+        CHECK(!strncmp(st->verdict, "The system refused ", 19) && strstr(st->verdict, " of 4 "));
+    }
+    stk_stats_free(&st);
+    stk_run_free(&run);
+    stk_plan_free(&p);
+    return refused;
+}
+
+static void a_refused_thread_is_said(void)
+{
+    bool refused = false;
+    for (long n = 0; n < 300 && !refused; n++) refused = refuse(n);
+    CHECK(refused);
+}
+
 TESTS(TEST(slow_source), TEST(heavy_cpu_stage), TEST(sleeping_stage), TEST(slow_consumer),
-      TEST(numbers_add_up), TEST(nothing_said_too_early))
+      TEST(numbers_add_up), TEST(nothing_said_too_early), TEST(a_refused_thread_is_said))

@@ -47,6 +47,7 @@ STK_API const char *stk_err_str(stk_err err);
 typedef struct stk_diag {
     stk_err err;
     int os_error;    /* errno, or 0 */
+    int part;        /* which file of a sample that has several */
     char text[2032]; /* room for the first ten failures of a run */
 } stk_diag;
 

@@ -58,10 +58,10 @@ STK_API void stk_stats_free(stk_stats **stats);
 /* A sample that failed. */
 typedef struct stk_failure {
     char stage[STK_NAME_SIZE];
-    /* The sample's; behind a batch stage the batch's number; -1 where a source failed. */
-    int64_t id;
-    int64_t epoch;
-    char *key; /* path; "" where there is none */
+    int64_t id;    /* the sample's; -1 where a source failed */
+    bool is_batch; /* behind a batch stage: id is the batch's number */
+    int64_t epoch; /* -1 where a source failed */
+    char *key;     /* path of the file that failed; "" where there is none */
     stk_diag diag;
 } stk_failure;
 

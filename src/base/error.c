@@ -25,7 +25,7 @@ stk_err stk_diag_set(stk_diag *diag, stk_err err, const char *fmt, ...)
     vsnprintf(diag->text, sizeof(diag->text), fmt, ap);
     va_end(ap);
     diag->err = err;
-    diag->os_error = 0;
+    diag->os_error = diag->part = 0;
     return err;
 }
 
@@ -54,6 +54,7 @@ stk_err stk_diag_errno(stk_diag *diag, int errnum, const char *fmt, ...)
     }
     diag->err = err;
     diag->os_error = errnum;
+    diag->part = 0;
     return err;
 }
 

@@ -136,7 +136,9 @@ static bool collect_one(node *n, stk_item *item) STK_REQUIRES(run_role)
             a = assembly_new(n);
         }
         if (!a) {
-            run_fail(item, &n->stages[0], STK_ENOMEM, "no memory for a batch");
+            stk_diag diag;
+            stk_diag_set(&diag, STK_ENOMEM, "no memory for a batch");
+            run_fail(item, &n->stages[0], &diag);
             return true;
         }
         n->batch.collecting = a;
@@ -180,7 +182,7 @@ void batch_finish(task *t)
     carrier->batch = t->batch;
     t->batch = NULL;
     if (t->end) {
-        run_fail(carrier, &n->stages[0], t->end, t->diag.text);
+        run_fail(carrier, &n->stages[0], &t->diag);
         n->stages[0].failed++;
     }
     else {

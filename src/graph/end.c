@@ -100,6 +100,8 @@ static void destroy(stk_run *run)
     }
     failure_free(&run->kept);
     failure_free(&run->result_failure);
+    for (size_t i = 0; run->stages && i < run->num_stages; i++)
+        failure_free(&run->stages[i].latest);
     for (int32_t i = 0; run->lanes && i < run->num_threads + STK_MAX_IO_THREADS; i++) {
         stk_free(run->lanes[i].states);
         stk_free(run->lanes[i].opened);

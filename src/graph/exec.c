@@ -40,7 +40,7 @@ static stk_err attempt(lane *l, stage *s, stk_item *item, stk_diag *diag)
     item->stage = s;
     item->passed |= UINT64_C(1) << s->index;
     diag->err = STK_OK;
-    diag->os_error = 0;
+    diag->os_error = diag->part = 0;
     diag->text[0] = 0;
     void *state = lane_state(l, s, &err, diag);
     if (!err) err = cls->run(stk_op_params(s->op), state, item, diag);
@@ -120,7 +120,7 @@ static void fail_item(lane *l, stage *s, stk_item *item, const stk_diag *diag)
     }
     item_clear_data(item);
     item->state = ITEM_ERROR;
-    if (!item->failures) run_fail(item, s, diag->err, diag->text);
+    if (!item->failures) run_fail(item, s, diag);
 }
 
 void exec_stage(lane *l, stage *s, stk_item *item)

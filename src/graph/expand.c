@@ -134,7 +134,7 @@ static void add_failure(node *n, expansion *x, stk_item *item, const stk_diag *d
 {
     stage *s = &n->stages[0];
     if (!stage_may_skip(s)) {
-        run_fail(item, s, diag->err, diag->text);
+        run_fail(item, s, diag);
     }
     else {
         item_clear_data(item);

@@ -17,7 +17,6 @@ typedef enum item_state {
 typedef struct failure {
     struct failure *next;
     struct stage *stage;
-    bool is_batch; /* its id is the number of the batch */
     stk_failure what;
 } failure;
 

@@ -12,26 +12,36 @@
 #define KEY_SIZE 4096
 #define LINE_EXTRA 40 /* bytes of a listed failure besides its text */
 
-failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag)
+static failure *copy_failure(stage *s, const stk_failure *what)
 {
-    char key[KEY_SIZE] = "";
     failure *f = stk_alloc_zero(1, sizeof(*f));
     if (!f) return NULL;
-    if (stk_item_key(item, 0, key, sizeof(key))) key[0] = 0;
-    const size_t size = strlen(key) + 1;
-    f->what.key = stk_alloc(size);
-    if (!f->what.key) {
+    const size_t size = strlen(what->key) + 1;
+    char *key = stk_alloc(size);
+    if (!key) {
         stk_free(f);
         return NULL;
     }
-    memcpy(f->what.key, key, size);
     f->stage = s;
-    f->what.id = s->plan ? item->id : -1; /* a source that fails has no sample for it */
-    f->is_batch = item->is_batch;
-    f->what.epoch = item->epoch;
-    f->what.diag = *diag;
-    snprintf(f->what.stage, sizeof(f->what.stage), "%s", s->plan ? s->plan->name : s->kind);
+    f->what = *what;
+    f->what.key = memcpy(key, what->key, size);
     return f;
+}
+
+failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag)
+{
+    char key[KEY_SIZE] = "";
+    const bool known = s->plan; /* a source that fails has no sample for it */
+    if (!known || stk_item_key(item, (size_t)diag->part, key, sizeof(key))) key[0] = 0;
+    stk_failure what = {
+        .id = known ? item->id : -1,
+        .is_batch = item->is_batch,
+        .epoch = known ? item->epoch : -1,
+        .key = key,
+        .diag = *diag,
+    };
+    snprintf(what.stage, sizeof(what.stage), "%s", s->plan ? s->plan->name : s->kind);
+    return copy_failure(s, &what);
 }
 
 bool stage_may_skip(const stage *s)
@@ -39,21 +49,20 @@ bool stage_may_skip(const stage *s)
     return s->plan && s->plan->opts.on_error == STK_SKIP;
 }
 
-void run_fail(stk_item *item, stage *s, stk_err err, const char *text)
+void run_fail(stk_item *item, stage *s, const stk_diag *diag)
 {
-    stk_diag diag;
-    stk_diag_set(&diag, err, "%s", text);
     item_clear_data(item);
     item->state = ITEM_ERROR;
     failure_free(&item->failures);
-    item->failures = failure_new(s, item, &diag); /* NULL: reported as out of memory */
+    item->failures = failure_new(s, item, diag); /* NULL: reported as out of memory */
 }
 
 static void keep(stk_run *run, failure *f)
 {
     f->next = NULL;
     if (run->num_kept == MAX_KEPT_FAILURES) {
-        failure_free(&f);
+        failure_free(&f->stage->latest);
+        f->stage->latest = f;
         return;
     }
     if (run->kept_tail)
@@ -73,7 +82,7 @@ static size_t list_failure(const failure *f, size_t room, char *dst, size_t size
              f->what.diag.text);
     const size_t len = strlen(text);
     const size_t skip = len > room ? len - room : 0;
-    const int n = snprintf(dst, size, "\n  %s %lld: %s%s", f->is_batch ? "batch" : "sample",
+    const int n = snprintf(dst, size, "\n  %s %lld: %s%s", f->what.is_batch ? "batch" : "sample",
                            (long long)f->what.id, skip ? "..." : "", text + skip);
     return n > 0 ? (size_t)n : 0;
 }
@@ -87,13 +96,27 @@ static void list_failures(const stk_run *run, const stage *s, char *dst, size_t 
             used += list_failure(f, size / listed - LINE_EXTRA, dst + used, size - used);
 }
 
+/* Copies of those that were listed, then the latest if it is none of them: others may be judged
+ * before a reader asks.  What there is no memory for is left out. */
+static failure *take_causes(const stk_run *run, stage *s)
+{
+    failure *first = NULL, **at = &first;
+    for (const failure *f = run->kept; f; f = f->next)
+        if (f->stage == s && (*at = copy_failure(s, &f->what))) at = &(*at)->next;
+    *at = s->latest;
+    s->latest = NULL;
+    return first;
+}
+
 /* Turns the gap into the error that ends the run. */
 static void give_up(stk_run *run, stk_item *item, stage *s, const char *count)
 {
-    char text[sizeof((stk_diag){0}.text)], list[1500] = "";
+    char list[1500] = "";
+    stk_diag diag;
     list_failures(run, s, list, sizeof(list));
-    snprintf(text, sizeof(text), "%s%s%s", count, *list ? "; the first of them:" : "", list);
-    run_fail(item, s, STK_ETOOMANY, text);
+    stk_diag_set(&diag, STK_ETOOMANY, "%s%s%s", count, *list ? "; the first of them:" : "", list);
+    run_fail(item, s, &diag);
+    if (item->failures) item->failures->next = take_causes(run, s);
 }
 
 static void check_limits(stk_run *run, stk_item *item, stage *s)

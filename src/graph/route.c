@@ -29,7 +29,7 @@ void route_exec(task *t)
         stk_diag_set(&diag, STK_EINVAL, "the router said path %d, but there are %zu", path,
                      t->node->num_edges);
         if (!stage_may_skip(s)) {
-            run_fail(item, s, diag.err, diag.text);
+            run_fail(item, s, &diag);
             continue;
         }
         failure *f = failure_new(s, item, &diag);

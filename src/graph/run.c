@@ -129,7 +129,7 @@ static void describe(const failure *f, stk_diag *diag)
         snprintf(diag->text, sizeof(diag->text), "stage '%s': %.1900s", w->stage, w->diag.text);
     else
         snprintf(diag->text, sizeof(diag->text), "stage '%s', %s %lld%s%s%.256s: %.1650s", w->stage,
-                 f->is_batch ? "batch" : "sample", (long long)w->id, *w->key && !named ? ", " : "",
+                 w->is_batch ? "batch" : "sample", (long long)w->id, *w->key && !named ? ", " : "",
                  skip && !named ? "..." : "", named ? "" : w->key + skip, w->diag.text);
 }
 

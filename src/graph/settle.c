@@ -50,8 +50,9 @@ static void finish_source(node *n, task *t) STK_REQUIRES(run_role)
     else if (t->end) {
         n->src.ended = true;
         if (t->end != STK_EEND) {
-            run_fail(t->items[left], &n->stages[0], t->end,
-                     t->diag.err == t->end && t->diag.text[0] ? t->diag.text : stk_err_str(t->end));
+            if (t->diag.err != t->end || !t->diag.text[0])
+                stk_diag_set(&t->diag, t->end, "%s", stk_err_str(t->end));
+            run_fail(t->items[left], &n->stages[0], &t->diag);
             n->stages[0].failed++;
             edge_append(n->out, t->items[left++]);
         }

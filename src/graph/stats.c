@@ -87,9 +87,9 @@ void stk_stats_free(stk_stats **ps)
     stk_free(s);
 }
 
-static stk_err copy_failures(const stk_run *run, stk_failure *out, size_t *n) STK_REQUIRES(run_role)
+static stk_err copy_failures(const failure *f, stk_failure *out, size_t *n)
 {
-    for (const failure *f = run->kept; f; f = f->next) {
+    for (; f; f = f->next) {
         const size_t size = strlen(f->what.key) + 1;
         char *key = stk_alloc(size);
         if (!key) return STK_ENOMEM;
@@ -109,8 +109,31 @@ stk_err stk_run_failures(stk_run *run, stk_failure **out, size_t *n)
     if (!copy) return STK_ENOMEM;
     size_t made = 0;
     run_lock(run);
-    stk_err err = copy_failures(run, copy, &made);
+    stk_err err = copy_failures(run->kept, copy, &made);
     run_unlock(run);
+    if (err) {
+        stk_failures_free(&copy, made);
+        return err;
+    }
+    *out = copy;
+    *n = made;
+    return STK_OK;
+}
+
+stk_err stk_run_causes(stk_run *run, stk_failure **out, size_t *n)
+{
+    *out = NULL;
+    *n = 0;
+    if (run->generation != stk_fork_generation()) return STK_EFORK;
+    run_lock(run);
+    const failure *first = run->result_failure; /* never changes once it is there */
+    run_unlock(run);
+    size_t num = 0, made = 0;
+    for (const failure *f = first; f; f = f->next) num++;
+    if (num == 0) return STK_OK;
+    stk_failure *copy = stk_alloc_zero(num, sizeof(*copy));
+    if (!copy) return STK_ENOMEM;
+    stk_err err = copy_failures(first, copy, &made);
     if (err) {
         stk_failures_free(&copy, made);
         return err;

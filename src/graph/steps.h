@@ -22,7 +22,7 @@ void run_item_drop(stk_item **item); /* the same without the pool: takes no lock
 /* judge.c: failures, in order */
 failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag);
 void run_judge(struct stk_run *run, stk_item *item) STK_REQUIRES(run_role);
-void run_fail(stk_item *item, stage *s, stk_err err, const char *text);
+void run_fail(stk_item *item, stage *s, const stk_diag *diag);
 bool stage_may_skip(const stage *s);
 
 /* batch.c */

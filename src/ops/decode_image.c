@@ -66,8 +66,7 @@ static stk_err decode_run(const void *params, void *state, stk_item *item, stk_d
     for (size_t part = 0; part < stk_item_num_parts(item); part++) {
         const stk_err err = decode_part(params, state, item, part, &s, diag);
         if (!err) continue;
-        char key[256]; /* the engine names the first part */
-        if (part && !stk_item_key(item, part, key, sizeof(key))) stk_diag_prefix(diag, "%s", key);
+        diag->part = (int)part;
         return err;
     }
     return STK_OK;

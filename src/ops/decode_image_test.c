@@ -223,6 +223,16 @@ static char *write_jpeg(const struct tree *t, const char *name, const jpeg_make 
     return path;
 }
 
+/* The failure is that of the file that failed. */
+static void check_key(stk_run *run, const char *path)
+{
+    stk_failure *causes;
+    size_t n;
+    CHECK_EQ(stk_run_causes(run, &causes, &n), STK_OK);
+    CHECK(n == 1 && !strcmp(causes[0].key, path));
+    stk_failures_free(&causes, n);
+}
+
 /* Reads and decodes pairs of image and mask; gives the error of the run. */
 static stk_err run_pairs(const char *image, const char *mask, stk_batch **batch, stk_diag *diag)
 {
@@ -252,6 +262,7 @@ static stk_err run_pairs(const char *image, const char *mask, stk_batch **batch,
     *batch = NULL;
     stk_err err = stk_run_start(plan, NULL, &run, diag);
     if (!err) err = stk_run_next(run, STK_FOREVER, batch, diag);
+    if (err) check_key(run, mask);
     stk_run_free(&run);
     stk_plan_free(&plan);
     return err;
@@ -282,6 +293,8 @@ static void parts_share_their_geometry(void)
 
     CHECK_EQ(run_pairs(image, other, &batch, &diag), STK_EINVAL);
     CHECK(!batch && strstr(diag.text, other) && strstr(diag.text, "60 x 80"));
+    CHECK_EQ(run_pairs(image, "/nowhere/mask.jpg", &batch, &diag), STK_ENOTFOUND);
+    CHECK(!batch && strstr(diag.text, "sample 0: open /nowhere/mask.jpg"));
     free(image);
     free(mask);
     free(other);

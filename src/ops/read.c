@@ -122,7 +122,10 @@ static stk_err read_run(const void *params, void *state, stk_item *item, stk_dia
         if (err) return stk_diag_set(diag, err, "there is no path to read from");
         stk_buffer *bytes;
         err = read_whole(path, p->max_bytes, p->pool, &bytes, diag);
-        if (err) return err;
+        if (err) {
+            diag->part = (int)part;
+            return err;
+        }
         stk_item_set_bytes(item, part, &bytes);
     }
     return STK_OK;

@@ -170,6 +170,80 @@ static void source_failures_end_the_run(void)
     CHECK(strstr(diag.text, "planned failure of the source"));
 }
 
+/* Runs the plan to its end; gives the causes and what reads said. */
+static stk_err end_of(stk_plan *p, int32_t threads, stk_failure **causes, size_t *n)
+{
+    stk_run *run;
+    size_t num;
+    CHECK_EQ(stk_run_start(p, &(stk_run_opts){.num_threads = threads}, &run, NULL), STK_OK);
+    CHECK_EQ(stk_run_causes(run, causes, n), STK_OK);
+    CHECK(*n == 0 && !*causes);
+    const stk_err end = kit_read(run, got, N, &num, NULL);
+    stk_err err;
+    TORTURE (err) err = stk_run_causes(run, causes, n);
+    CHECK_EQ(*n > 0, end != STK_EEND);
+    CHECK(*n == 0 || (*causes)[0].diag.err == end);
+    stk_run_free(&run);
+    stk_plan_free(&p);
+    return end;
+}
+
+/* The failure that was one too many is told, also where it is not among the first ten. */
+static void causes_of_too_many(void)
+{
+    for (int32_t threads = 1; threads <= 8; threads *= 2) {
+        kit_source s = kit_counting(100);
+        s.first_id = 1;
+        stk_failure *causes;
+        size_t n;
+        const stk_stage_opts opts = {.on_error = STK_SKIP, .max_failures = 13};
+        CHECK_EQ(end_of(failing(&s, &(kit_op){.fail_every = 2}, &opts), threads, &causes, &n),
+                 STK_ETOOMANY);
+        CHECK_EQ(n, 1 + 10 + 1);
+        CHECK(causes[0].id == 28 && !causes[0].is_batch && !strcmp(causes[0].key, "sample-28"));
+        for (size_t i = 1; i <= 10; i++) CHECK_EQ(causes[i].id, 2 * (int64_t)i);
+        CHECK_EQ(causes[11].id, 28);
+        CHECK_EQ(causes[11].diag.err, STK_ECORRUPT);
+        CHECK(!strcmp(causes[11].diag.text, "planned failure"));
+        CHECK(!strcmp(causes[11].stage, "value") && !strcmp(causes[11].key, "sample-28"));
+        stk_failures_free(&causes, n);
+
+        const stk_stage_opts few = {.on_error = STK_SKIP, .max_failures = 1};
+        CHECK_EQ(end_of(failing(&s, &(kit_op){.fail_every = 2}, &few), threads, &causes, &n),
+                 STK_ETOOMANY);
+        CHECK_EQ(n, 1 + 2); /* the list has it */
+        CHECK_EQ(causes[2].id, 4);
+        stk_failures_free(&causes, n);
+    }
+}
+
+static void causes_of_other_ends(void)
+{
+    kit_source s = kit_counting(100);
+    s.first_id = 1;
+    stk_failure *causes;
+    size_t n;
+    CHECK_EQ(end_of(failing(&s, NULL, NULL), 2, &causes, &n), STK_EEND);
+    CHECK_EQ(end_of(failing(&s, &(kit_op){.fail_id = 7}, NULL), 2, &causes, &n), STK_ECORRUPT);
+    CHECK_EQ(n, 1);
+    CHECK(causes[0].id == 7 && !strcmp(causes[0].diag.text, "planned failure"));
+    stk_failures_free(&causes, n);
+
+    const stk_stage_opts opts = {.on_error = STK_SUBSTITUTE};
+    CHECK_EQ(end_of(failing(&s, &(kit_op){.fail_every = 1}, &opts), 2, &causes, &n), STK_ECORRUPT);
+    CHECK_EQ(n, 1 + 16); /* the sample's own, and each substitute's */
+    CHECK(causes[0].id == 1 && causes[1].id == 2 && causes[16].id == 17);
+    stk_failures_free(&causes, n);
+
+    s = kit_counting(100);
+    s.fail_at = 12;
+    s.fail_with = STK_EIO;
+    CHECK_EQ(end_of(failing(&s, NULL, NULL), 2, &causes, &n), STK_EIO);
+    CHECK(n == 1 && causes[0].id == -1 && causes[0].epoch == -1);
+    CHECK(!strcmp(causes[0].stage, "source") && !*causes[0].key);
+    stk_failures_free(&causes, n);
+}
+
 static void expand_failures(void)
 {
     for (int policy = STK_RAISE; policy <= STK_SKIP; policy++) {
@@ -244,4 +318,5 @@ static void survives_every_failure(void)
 TESTS(TEST(raise_names_the_first), TEST(a_failed_run_stays_failed), TEST(skip_counts),
       TEST(skip_has_limits), TEST(substitute_fills_the_slot),
       TEST(batches_say_what_was_substituted), TEST(source_failures_end_the_run),
-      TEST(expand_failures), TEST(survives_every_failure))
+      TEST(causes_of_too_many), TEST(causes_of_other_ends), TEST(expand_failures),
+      TEST(survives_every_failure))

@@ -138,16 +138,29 @@ static PyObject *run_stats(PyObject *op, PyObject *unused)
     return dict;
 }
 
-static PyObject *run_failures(PyObject *op, PyObject *unused)
+typedef stk_err ask(stk_run *run, stk_failure **out, size_t *n);
+
+static PyObject *failures_of(PyObject *op, ask *get)
 {
-    (void)unused;
     stk_failure *failures = NULL;
     size_t n = 0;
-    stk_err err = stk_run_failures(((Run *)op)->core, &failures, &n);
+    stk_err err = get(((Run *)op)->core, &failures, &n);
     if (err) return ext_raise(err, NULL);
     PyObject *list = ext_failures_list(failures, n);
     stk_failures_free(&failures, n);
     return list;
+}
+
+static PyObject *run_failures(PyObject *op, PyObject *unused)
+{
+    (void)unused;
+    return failures_of(op, stk_run_failures);
+}
+
+static PyObject *run_causes(PyObject *op, PyObject *unused)
+{
+    (void)unused;
+    return failures_of(op, stk_run_causes);
 }
 
 static int run_traverse(PyObject *op, visitproc visit, void *arg)
@@ -181,6 +194,8 @@ static PyMethodDef run_methods[] = {
      PyDoc_STR("stats($self, /)\n--\n\nWhat each stage and queue did.")},
     {"failures", run_failures, METH_NOARGS,
      PyDoc_STR("failures($self, /)\n--\n\nThe first failures of samples, as dicts.")},
+    {"causes", run_causes, METH_NOARGS,
+     PyDoc_STR("causes($self, /)\n--\n\nWhat reads failed with, and behind it what led to it.")},
     {NULL, NULL, 0, NULL}, /* end */
 };
 

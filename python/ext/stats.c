@@ -54,6 +54,11 @@ PyObject *ext_stats_dict(const stk_stats *s)
                          "num_io_threads", s->num_io_threads);
 }
 
+static PyObject *number_or_none(int64_t n)
+{
+    return n < 0 ? Py_NewRef(Py_None) : PyLong_FromLongLong(n);
+}
+
 PyObject *ext_failures_list(const stk_failure *failures, size_t n)
 {
     PyObject *list = PyList_New(0);
@@ -61,11 +66,12 @@ PyObject *ext_failures_list(const stk_failure *failures, size_t n)
         const stk_failure *f = &failures[i];
         PyObject *key =
             f->key && f->key[0] ? PyUnicode_DecodeFSDefault(f->key) : Py_NewRef(Py_None);
-        PyObject *failure = Py_BuildValue(
-            "{s:N,s:L,s:L,s:N,s:i,s:N,s:i}", "stage", ext_text(f->stage), "id", (long long)f->id,
-            "epoch", (long long)f->epoch, "key", key, "code", (int)f->diag.err, "text",
-            ext_text(f->diag.text[0] ? f->diag.text : stk_err_str(f->diag.err)), "errno",
-            f->diag.os_error);
+        PyObject *failure =
+            Py_BuildValue("{s:N,s:N,s:N,s:N,s:i,s:N,s:i}", "stage", ext_text(f->stage), "id",
+                          number_or_none(f->is_batch ? -1 : f->id), "epoch",
+                          number_or_none(f->epoch), "key", key, "code", (int)f->diag.err, "text",
+                          ext_text(f->diag.text[0] ? f->diag.text : stk_err_str(f->diag.err)),
+                          "errno", f->diag.os_error);
         if (!append(list, failure)) Py_CLEAR(list);
     }
     return list;

@@ -63,8 +63,8 @@ class Stats(TypedDict):
 
 class Failure(TypedDict):
     stage: str
-    id: int
-    epoch: int
+    id: int | None  # of a sample
+    epoch: int | None
     key: str | None
     code: int
     text: str
@@ -184,6 +184,7 @@ class Run:
     def stop(self, timeout: float | None, /) -> None: ...
     def stats(self) -> Stats: ...
     def failures(self) -> list[Failure]: ...
+    def causes(self) -> list[Failure]: ...
 
 def plan() -> Plan: ...
 def dir_source(

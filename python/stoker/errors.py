@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ class Error(Exception):
     code: ClassVar[int] = 0
 
     stage: str | None  #: the stage that failed
-    key: str | None  #: the path or key of the sample
+    key: str | None  #: the path or key of the sample; of several files that which failed
     id: int | None  #: the sample's index in its source's listing
     epoch: int | None
     errno: int | None  #: of the system, where it said no
-    failures: tuple[Error, ...]  #: of TooManyFailuresError: the first ten
+    failures: tuple[Error, ...]  #: of TooManyFailuresError: the first ten; __cause__ is the last
 
     def __init__(
         self,
@@ -58,13 +59,30 @@ class Error(Exception):
         self.epoch = epoch
         self.errno = errno
         self.failures = ()
+        if isinstance(self, builtins.OSError):
+            _complete(self, key, errno)
+
+    def __str__(self) -> str:
+        return BaseException.__str__(self)  # OSError would put its own words together
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self.args[:1], {**self.__dict__, "errno": self.errno}
+        state = {**self.__dict__, "errno": self.errno}
+        if isinstance(self, builtins.OSError):
+            state.update(_system_state(self))
+        return type(self), self.args[:1], state
 
     def __setstate__(self, state: dict[str, Any] | None) -> None:
         for name, value in (state or {}).items():
             setattr(self, name, value)
+
+
+def _complete(error: builtins.OSError, filename: str | None, errno: int | None) -> None:
+    error.filename = filename
+    error.strerror = os.strerror(errno) if errno else None
+
+
+def _system_state(error: builtins.OSError) -> dict[str, Any]:
+    return {"filename": error.filename, "strerror": error.strerror}
 
 
 class OutOfMemoryError(Error, MemoryError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import os
 import pickle
 
 import pytest
@@ -47,6 +48,16 @@ def test_attributes_text_and_pickling(code):
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error) and str(again) == str(error)
     assert (again.stage, again.key, again.id, again.epoch, again.errno) == ("read", "img/7.jpg", 7, 1, 5)
+
+
+@pytest.mark.parametrize("cls", [stoker.IOError, stoker.NotFoundError, stoker.TimeoutError])
+def test_those_of_the_system_are_whole(cls):
+    error = cls("open img/7.jpg: it said no", key="img/7.jpg", errno=13)
+    for e in (error, pickle.loads(pickle.dumps(error))):
+        assert (e.errno, e.strerror, e.filename) == (13, os.strerror(13), "img/7.jpg")
+        assert str(e) == "open img/7.jpg: it said no"
+    bare = cls("text")
+    assert (bare.errno, bare.strerror, bare.filename) == (None, None, None)
 
 
 def test_failure_is_a_group():

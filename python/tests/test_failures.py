@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from fractions import Fraction
 
 import numpy as np
@@ -179,6 +181,11 @@ def test_the_first_ten_are_listed(tmp_path):
     (error,) = failure.exceptions
     assert [e.id for e in error.failures] == list(range(10))
     assert all(f"sample {i}" in str(error) for i in range(10))
+    # What ended it is told, also past the ten.
+    assert error.id == 12 and error.key == str(files[12])
+    cause = error.__cause__
+    assert isinstance(cause, stoker.DecodeError) and "too many" not in str(cause)
+    assert (cause.stage, cause.id, cause.key, cause.epoch) == ("decode_image", 12, str(files[12]), 0)
 
 
 def test_a_rate_counts_from_the_hundredth(tmp_path, paths):
@@ -269,6 +276,41 @@ def test_a_batch_that_fails_is_named_as_one(photos, limit):
     (error,) = failure.exceptions
     assert "stage 'normalize', batch 0:" in str(error) and "4 channels" in str(error)
     assert (error.stage, error.id, error.key) == ("normalize", None, None)
+
+
+def test_a_batch_that_is_skipped_has_no_sample(photos):
+    builder = PipelineBuilder().add_source(source.Directory(photos)).pipe(ops.read())
+    builder.pipe(ops.decode_image(16, 16)).batch(24)
+    pipeline = builder.pipe(ops.normalize([0.5] * 4), on_error="skip").add_sink(1).build(num_threads=2)
+    assert list(pipeline) == []
+    assert [(e.stage, e.id, e.epoch) for e in pipeline.failures()] == [("normalize", None, 0)] * 2
+
+
+def test_of_several_files_the_one_that_failed_is_named(paths, tmp_path):
+    missing = tmp_path / "mask.png"
+    src = source.List(image=paths[:1], mask=[missing])
+    _, failure = read_all(build(src, batch=1))
+    (error,) = failure.exceptions
+    assert (error.id, error.key, error.filename) == (0, str(missing), str(missing))
+    missing.write_bytes(b"this is no picture")
+    _, failure = read_all(build(src, batch=1))
+    assert failure.exceptions[0].key == str(missing)
+
+
+def test_system_errors_have_what_an_oserror_has(tmp_path):
+    files = [tmp_path / "a.jpg", tmp_path / "b.jpg"]
+    pipeline = build(source.List(files), read={"max_failures": 0})
+    _, failure = read_all(pipeline)
+    (error,) = failure.exceptions
+    for error in (error.__cause__, *error.failures, *pipeline.failures()):
+        assert isinstance(error, FileNotFoundError) and error.filename in map(str, files)
+        assert (error.errno, error.strerror) == (errno.ENOENT, os.strerror(errno.ENOENT))
+        assert str(error) == f"open {error.filename}: {error.strerror}"
+    _, failure = read_all(build(source.List(files)))
+    assert failure.exceptions[0].filename == str(files[0])
+    with pytest.raises(FileNotFoundError) as caught:
+        source.Directory(tmp_path / "none").count()
+    assert caught.value.errno == errno.ENOENT
 
 
 def test_the_list_of_failures_has_their_paths(tmp_path):

@@ -48,7 +48,6 @@ def build_pipeline(
     plan.check()
     return Pipeline(
         plan,
-        config.src.source._handle(config.src.continuous),
         num_threads=num_threads,
         buffer_size=config.sink.buffer_size,
         continuous=config.src.continuous,

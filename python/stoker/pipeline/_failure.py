@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from .. import _stoker
 from ..errors import Error, TooManyFailuresError, from_code
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
 __all__ = ["PipelineFailure"]
+
+_LISTED: Final = 10  # failures that TooManyFailuresError has; the one that was too many may be another
 
 
 class PipelineFailure(ExceptionGroup[Exception]):
@@ -31,32 +37,17 @@ def locate(error: Error, failure: _stoker.Failure) -> None:
     error.key = failure["key"]
     error.id = failure["id"]
     error.epoch = failure["epoch"]
+    if isinstance(error, OSError):
+        error.filename = failure["key"]
 
 
-# How a run names the sample that ended it, before the cause.
-_NAMED = r"stage '(?P<stage>.*?)'(, sample (?P<id>\d+))?[:,]"
-
-
-def explain(error: Error, source: _stoker.Source, failures: Sequence[_stoker.Failure]) -> Error:
-    """Adds to what a run ended with what is known of the samples that failed in it."""
-    import re  # only where something failed
-
-    text = str(error)
-    named = re.match(_NAMED, text)
-    if named:
-        error.stage = named["stage"]
-        if named["id"] is not None:
-            error.id = int(named["id"])
-            error.key = source.key(error.id)
+def explain(error: Error, causes: Sequence[_stoker.Failure]) -> Error:
+    """Adds to what a run ended with which sample it was, and what led to it."""
+    if causes:
+        locate(error, causes[0])
     if isinstance(error, TooManyFailuresError):
-        # Samples behind the one that was too much may have failed meanwhile.
-        listed = [failure for failure in failures if f" {failure['id']}: " in text]
-        error.failures = tuple(sample_error(failure) for failure in listed)
-        error.__cause__ = error.failures[-1] if error.failures else None
-    else:
-        for failure in failures:
-            if (failure["stage"], failure["id"]) == (error.stage, error.id):
-                locate(error, failure)
-                break
+        failures = [sample_error(failure) for failure in causes[1:]]
+        error.failures = tuple(failures[:_LISTED])
+        error.__cause__ = failures[-1] if failures else None
     error.add_note(f"Pipeline stage: {error.stage or 'source'}")
     return error

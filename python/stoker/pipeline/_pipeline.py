@@ -58,7 +58,6 @@ class Pipeline:
     def __init__(
         self,
         plan: _stoker.Plan,
-        source: _stoker.Source,
         *,
         num_threads: int,
         buffer_size: int,
@@ -67,7 +66,6 @@ class Pipeline:
         stage_id: int = 0,
     ) -> None:
         self._plan = plan
-        self._source = source
         self._num_threads = num_threads
         self._buffer_size = buffer_size
         self._continuous = continuous
@@ -213,7 +211,7 @@ class Pipeline:
         raise _group(failure)
 
     def _set_failure(self, run: _stoker.Run, error: Error) -> None:
-        explained = explain(error, self._source, run.failures())
+        explained = explain(error, run.causes())
         with self._lock:
             if self._failure is None:
                 self._failure = explained

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/alloc.h"
@@ -11,10 +10,16 @@
 #include "base/thread.h"
 #include "source/runs.h"
 
+/* Names found ahead of what readers want: enough for them to go on with while more are found, few
+ * enough not to delay their first batch.  The more they have read, the more, so that a fast reader
+ * of many names asks rarely. */
+#define LEAST_AHEAD 4096
+#define MOST_AHEAD 65536
+
 struct stk_listing {
     char *path; /* these never change */
     stk_glob *glob;
-    bool labels, flat, no_follow, in_order;
+    bool labels, flat, no_follow;
 
     atomic_bool started;  /* set under the lock; `generation` is fixed by then */
     unsigned generation;  /* of forks */
@@ -30,7 +35,9 @@ struct stk_listing {
     stk_folder *stack;   /* folders with kids that nobody has taken; the next to take on top */
     stk_folder *pending; /* the next to release; NULL: none */
     bool root_taken, root_released, releasing;
-    int64_t available;
+    int64_t available; /* names that are released */
+    int64_t found;     /* names of all folders that were scanned */
+    int64_t demand;    /* readers want, or wanted, as many released */
     int num_threads, idle, busy;
     stk_thread threads[STK_MAX_LIST_THREADS];
     stk_watcher *watchers; /* the armed ones */
@@ -45,7 +52,7 @@ stk_err stk_listing_new(const stk_listing_opts *opts, stk_listing **out, stk_dia
     l->labels = opts->labels;
     l->flat = opts->flat;
     l->no_follow = opts->no_follow;
-    l->in_order = opts->in_order;
+    l->demand = opts->in_order ? 0 : INT64_MAX;
     size_t len = strlen(opts->path);
     while (len > 1 && opts->path[len - 1] == '/') len--;
     l->path = stk_alloc_zero(len + 1, 1);
@@ -214,14 +221,28 @@ static void release_locked(stk_listing *l) STK_REQUIRES(l->lock)
     l->releasing = false;
 }
 
+/* There is something to scan, and it is near enough to what readers want. */
+static bool may_take_locked(const stk_listing *l) STK_REQUIRES(l->lock)
+{
+    if (!l->root_taken) return true;
+    if (!l->stack) return false;
+    if (l->demand == INT64_MAX) return true;
+    /* Folders are not quite taken in the order of release: the next one may wait behind many. */
+    if (l->available < l->demand && !l->busy) return true;
+    const int64_t ahead = l->demand < LEAST_AHEAD  ? LEAST_AHEAD
+                          : l->demand > MOST_AHEAD ? MOST_AHEAD
+                                                   : l->demand;
+    return l->found < l->demand + ahead;
+}
+
 static stk_folder *take_locked(stk_listing *l) STK_REQUIRES(l->lock)
 {
+    if (!may_take_locked(l)) return NULL;
     if (!l->root_taken) {
         l->root_taken = true;
         return &l->root;
     }
     stk_folder *top = l->stack;
-    if (!top) return NULL;
     stk_folder *f = &top->kids[top->num_taken++];
     if (top->num_taken == top->num_kids) l->stack = top->below;
     return f;
@@ -240,7 +261,7 @@ static stk_err start_thread_locked(stk_listing *l) STK_REQUIRES(l->lock)
 /* As many threads as find something to do. */
 static void call_help_locked(stk_listing *l) STK_REQUIRES(l->lock)
 {
-    if (!l->stack || atomic_load_explicit(&l->stop, memory_order_relaxed)) return;
+    if (!may_take_locked(l) || atomic_load_explicit(&l->stop, memory_order_relaxed)) return;
     if (l->idle) {
         stk_cond_signal(&l->work);
         return;
@@ -271,21 +292,13 @@ static void scan(stk_listing *l, stk_folder *f, void *buffer)
         f->err = STK_ENOMEM;
 }
 
-/* Lets those who decode the first batch have the processors: a million names more are not urgent.
- * Of Linux: 0 is the calling thread alone. */
-static void stand_back(void)
-{
-    (void)setpriority(PRIO_PROCESS, 0, 19); /* always allowed; a failure would cost speed only */
-}
-
 static void scan_all_locked(stk_listing *l, void *buffer) STK_REQUIRES(l->lock)
 {
-    bool urgent = true;
     for (;;) {
         stk_folder *f = NULL;
         while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
             f = take_locked(l);
-            if (f || !l->busy) break;
+            if (f || (!l->stack && !l->busy)) break;
             l->idle++;
             (void)stk_cond_wait(&l->work, &l->lock, STK_NEVER);
             l->idle--;
@@ -293,14 +306,12 @@ static void scan_all_locked(stk_listing *l, void *buffer) STK_REQUIRES(l->lock)
         if (!f) return;
         l->busy++;
         call_help_locked(l);
-        const bool back = urgent && l->in_order && l->available;
         stk_mutex_unlock(&l->lock);
-        if (back) stand_back();
-        urgent = urgent && !back;
         scan(l, f, buffer);
         stk_mutex_lock(&l->lock);
         l->busy--;
         f->scanned = true;
+        l->found += f->files.num;
         if (f->num_kids) {
             f->below = l->stack;
             l->stack = f;
@@ -367,6 +378,13 @@ stk_err stk_listing_start(stk_listing *l, stk_diag *diag)
     return err;
 }
 
+static void demand_locked(stk_listing *l, int64_t wanted) STK_REQUIRES(l->lock)
+{
+    if (wanted <= l->demand || !atomic_load_explicit(&l->started, memory_order_relaxed)) return;
+    l->demand = wanted;
+    call_help_locked(l);
+}
+
 static stk_err report_locked(const stk_listing *l, stk_diag *diag) STK_REQUIRES(l->lock)
 {
     if (diag) *diag = l->diag;
@@ -394,6 +412,7 @@ stk_err stk_listing_look(stk_listing *l, int64_t wanted, stk_watcher *w, stk_loo
     }
     stk_err err = STK_OK;
     stk_mutex_lock(&l->lock);
+    demand_locked(l, wanted);
     *out = (stk_look){.available = l->available, .complete = is_complete(l)};
     if (!out->complete && out->available < wanted) {
         err = l->err ? report_locked(l, diag) : STK_EAGAIN;
@@ -424,6 +443,7 @@ stk_err stk_listing_wait(stk_listing *l, int64_t *count, stk_diag *diag)
     if (!is_complete(l)) {
         if (is_forked(l)) return refuse_child(l, diag);
         stk_mutex_lock(&l->lock);
+        demand_locked(l, INT64_MAX);
         while (!l->err && !is_complete(l)) (void)stk_cond_wait(&l->news, &l->lock, STK_NEVER);
         if (l->err) err = report_locked(l, diag);
         stk_mutex_unlock(&l->lock);

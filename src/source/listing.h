@@ -9,6 +9,10 @@
  * a folder's files before its folders.  A failure is released in its place, too: it ends the
  * listing, after the files of all folders before it.
  *
+ * Where readers need no total (in_order), threads find names ahead of what was asked for, at least
+ * 4,096 and at most 65,536 of them and what is in the folders being scanned, and then wait until
+ * more is asked for.  Who asks for all (INT64_MAX, or stk_listing_wait) gets all at once.
+ *
  * The failpoint "dir.list" is hit when it is a folder's turn to be released, the root first.
  *
  * Threads: any; stk_listing_free must be the last call.
@@ -30,7 +34,7 @@ typedef struct stk_listing_opts {
     const char *pattern; /* as stk_glob_new */
     bool labels;         /* a file outside of any first-level folder is an error */
     bool flat, no_follow;
-    bool in_order; /* readers need no total to begin: stand back once there is something to read */
+    bool in_order; /* readers need no total to begin: stay only somewhat ahead of them */
 } stk_listing_opts;
 
 /* Copies the strings; starts nothing. */

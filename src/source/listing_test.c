@@ -227,6 +227,67 @@ static void order_is_the_same_each_time(void)
     }
 }
 
+#define FOLDERS 24
+#define FILES 600 /* of these folders 8 threads find 4,800 names more than they need, at most */
+
+static void add_file(const struct tree *t, int folder, int file)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "%02d/%05d.jpg", folder, file);
+    tree_put(t, name);
+}
+
+static struct tree large_tree(void)
+{
+    struct tree t = tree_new();
+    for (int i = 0; i < FOLDERS * FILES; i++) add_file(&t, i / FILES, i % FILES);
+    return t;
+}
+
+/* A file that comes while the first samples are read is in the last folder in time. */
+static void names_are_found_when_they_are_needed(void)
+{
+    struct tree t = large_tree();
+    stk_source *s = make(&t, (stk_order_opts){0});
+    struct reader r;
+    stk_look found = {0};
+    stk_indexed *x = stk_source_params(s);
+    int64_t id;
+    CHECK_EQ(reader_open(&r, s), STK_OK);
+    CHECK_EQ(reader_next(&r, &id, true), STK_OK);
+    while (found.available < 4096) CHECK_EQ(x->ops->look(x, 0, NULL, &found, NULL), STK_OK);
+    add_file(&t, FOLDERS - 1, FILES);
+    for (int64_t i = 1; i < FOLDERS * FILES + 1; i++) {
+        CHECK_EQ(reader_next(&r, &id, true), STK_OK);
+        CHECK_EQ(id, i);
+    }
+    CHECK_EQ(reader_next(&r, &id, true), STK_EEPOCH);
+    reader_close(&r);
+    stk_source_unref(&s);
+    tree_free(&t);
+}
+
+/* Who asks for the total gets it, although nobody reads. */
+static void the_total_is_found_when_it_is_asked_for(void)
+{
+    struct tree t = large_tree();
+    for (int waits = 0; waits < 2; waits++) {
+        stk_source *s = make(&t, (stk_order_opts){0});
+        struct reader r;
+        int64_t id, count = -1;
+        CHECK_EQ(reader_open(&r, s), STK_OK);
+        CHECK_EQ(reader_next(&r, &id, true), STK_OK);
+        if (waits)
+            CHECK_EQ(stk_source_count(s, &count, NULL), STK_OK);
+        else
+            while (count < 0) count = stk_indexed_length(stk_source_params(s));
+        CHECK_EQ(count, FOLDERS * FILES);
+        reader_close(&r);
+        stk_source_unref(&s);
+    }
+    tree_free(&t);
+}
+
 /* Dropped at any moment: before, within and after the listing, with and without a reader. */
 static void can_be_dropped_at_any_moment(void)
 {
@@ -361,5 +422,6 @@ static void survives_every_failure(void)
 TESTS(TEST(delivers_before_the_end), TEST(ranks_begin_before_the_end),
       TEST(a_shuffle_waits_for_the_total), TEST(a_bad_folder_ends_the_run),
       TEST(a_folder_that_disappears_ends_the_run), TEST(order_is_the_same_each_time),
+      TEST(names_are_found_when_they_are_needed), TEST(the_total_is_found_when_it_is_asked_for),
       TEST(can_be_dropped_at_any_moment), TEST(many_runs_share_one_listing),
       TEST(a_child_does_not_hang), TEST(survives_every_failure))

@@ -6,6 +6,11 @@ import math
 from collections.abc import Sequence
 from numbers import Integral, Real
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from fractions import Fraction
+    from typing import Any
+
 
 def integer(name: str, value: object, low: int, high: int | None = None) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
@@ -51,3 +56,15 @@ def flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {value!r}")
     return value
+
+
+def failure_limit(value: object) -> int | Fraction:
+    """max_failures: a count is an int, negative for any; anything else is a rate."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"max_failures must be a number or a rate, not {type(value).__name__}")
+    if isinstance(value, Integral):
+        return max(int(value), -1)
+    rate: Any = value
+    if not 0 < rate <= 1:
+        raise ValueError(f"max_failures: a rate must be in range (0, 1], not {rate}")
+    return rate  # type: ignore[no-any-return]

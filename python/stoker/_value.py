@@ -7,16 +7,23 @@ from __future__ import annotations
 
 
 class Value:
-    """Subclasses name their attributes in __slots__, in the order of their parameters."""
+    """Subclasses name their attributes in __slots__, in the order of their parameters, without those
+    that they inherit."""
 
     __slots__: tuple[str, ...] = ()
+
+    _names: tuple[str, ...] = ()  # of all attributes, the inherited ones first
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._names += cls.__dict__.get("__slots__", ())
 
     def _set(self, **attributes: object) -> None:
         for name, value in attributes.items():
             object.__setattr__(self, name, value)
 
     def _items(self) -> tuple[tuple[str, object], ...]:
-        return tuple((name, getattr(self, name)) for name in self.__slots__)
+        return tuple((name, getattr(self, name)) for name in self._names)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} cannot be changed")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-
 from .. import _check, _stoker
+from ..ops import Op
+from ..source import Source
 from ._pipeline import Pipeline
-from .defs import BatchConfig, DisaggregateConfig, PipelineConfig
+from .defs import BatchConfig, DisaggregateConfig, PipeConfig, SourceConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from fractions import Fraction
     from typing import Any, Final
+
+    from .defs import PipelineConfig
 
 __all__ = ["build_pipeline"]
 
@@ -40,14 +42,16 @@ def build_pipeline(
     `use_thread_output_queue`: makes no difference; reading never goes through an event loop.
     """
     num_threads = _check.integer("num_threads", num_threads, 1, _MAX_THREADS)
-    limit = failure_limit(max_failures)
+    limit = _check.failure_limit(max_failures)
     for argument, value in (("queue_class", queue_class), ("task_hook_factory", task_hook_factory)):
         if value is not None:
             raise TypeError(f"{argument} is for Python stages: see stats() for native ones")
     plan = make_plan(config, limit)
     plan.check()
+    assert isinstance(config.src, SourceConfig)
     return Pipeline(
         plan,
+        _native_source(config)._handle(config.src.continuous),
         num_threads=num_threads,
         buffer_size=config.sink.buffer_size,
         continuous=config.src.continuous,
@@ -57,8 +61,9 @@ def build_pipeline(
 
 
 def make_plan(config: PipelineConfig, limit: int | Fraction) -> _stoker.Plan:
-    source = config.src.source
+    source = _native_source(config)
     parts = source._parts()
+    assert isinstance(config.src, SourceConfig)
     plan = _stoker.plan()
     plan.source(source._handle(config.src.continuous))
     for stage in config.pipes:
@@ -66,6 +71,8 @@ def make_plan(config: PipelineConfig, limit: int | Fraction) -> _stoker.Plan:
             plan.batch(stage.n, drop_last=stage.drop_last, keep_empty=stage.keep_empty)
         elif isinstance(stage, DisaggregateConfig):
             plan.unbatch()
+        elif not isinstance(stage, PipeConfig) or not isinstance(stage.op, Op):
+            raise TypeError(f"{stage}: Python callables are not stages of this version")
         else:
             allowed = limit if stage.max_failures is None else stage.max_failures
             skips = stage.on_error == "skip"
@@ -83,12 +90,8 @@ def make_plan(config: PipelineConfig, limit: int | Fraction) -> _stoker.Plan:
     return plan
 
 
-def failure_limit(value: int | Fraction) -> int | Fraction:
-    """A count is an int; anything else is a rate."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"max_failures must be a number or a rate, not {type(value).__name__}")
-    if isinstance(value, Integral):
-        return max(int(value), -1)
-    if not 0 < value <= 1:
-        raise ValueError(f"max_failures: a rate must be in range (0, 1], not {value}")
-    return value
+def _native_source(config: PipelineConfig) -> Source:
+    source = config.src.source if isinstance(config.src, SourceConfig) else config.src
+    if not isinstance(source, Source):
+        raise TypeError(f"{config.src}: Python iterables are not sources of this version")
+    return source

@@ -2,45 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from .. import _check, ops
 from ..errors import Error
-from ..ops import Op
 from ..source import Source
-from ._build import build_pipeline, failure_limit, make_plan
+from ._build import build_pipeline, make_plan
+from ._placement import check_placement, check_regions
 from .defs import (
+    Aggregate,
     BatchConfig,
+    Disaggregate,
     DisaggregateConfig,
+    PathVariants,
+    Pipe,
     PipeConfig,
     PipelineConfig,
+    PlacementConfig,
     SinkConfig,
     SourceConfig,
-    describe,
 )
+from .defs._make import DEPENDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import (
+        AsyncIterable,
+        AsyncIterator,
+        Callable,
+        Coroutine,
+        Iterable,
+        Iterator,
+        Sequence,
+    )
     from concurrent.futures import Executor
     from fractions import Fraction
-    from typing import Any, Final, Literal, Self
+    from typing import Any, Generic, Protocol, Self, TypedDict, Unpack, overload
 
+    from typing_extensions import TypeVar
+
+    from .._stoker import Batch, Sample
+    from ..ops import Op
     from ._pipeline import Pipeline
+    from .defs import (
+        Aggregator,
+        ExecutorConfig,
+        InterpreterPoolExecutorConfig,
+        ProcessPoolExecutorConfig,
+        _MainProcess,
+    )
+    from .defs._stages import OnError, OutputOrder, Stage
+else:
+    from .._generic import Generic, TypeVar
 
 __all__ = ["PipelineBuilder"]
 
+T = TypeVar("T", covariant=True, default="Any")
+U = TypeVar("U")
 
-class _DependsOnTheOp:
-    """The default of an argument whose value, when it is not passed, depends on the op."""
+if TYPE_CHECKING:
+    K = TypeVar("K", contravariant=True)
+    V = TypeVar("V", covariant=True)
 
-    def __repr__(self) -> str:
-        return "<depends on the op>"
+    class SupportsGetItem(Protocol[K, V]):
+        def __getitem__(self, key: K, /) -> V: ...
+
+    class PipeOptions(TypedDict, total=False):
+        concurrency: int
+        executor: Executor | ExecutorConfig | None
+        name: str | None
+        output_order: OutputOrder
+        max_failures: int | Fraction | None
+        on_error: OnError
+        retries: int
+        timeout: float | None
 
 
-_DEPENDS: Final[Any] = _DependsOnTheOp()
-
-
-class PipelineBuilder:
+class PipelineBuilder(Generic[T]):
     """Collects a source, stages and a sink; every method returns the builder.
 
         pipeline = (
@@ -53,124 +89,215 @@ class PipelineBuilder:
             .build(num_threads=2)
         )
 
-    One builder may build several pipelines, which have nothing in common but the source's listing.
+    One builder may build several pipelines, which have nothing in common but the source's listing,
+    and the ops and aggregators that the builder was given.  Pickles if these do.
     """
 
     __module__ = "stoker.pipeline"
 
-    def __init__(self) -> None:
-        self._src: SourceConfig | None = None
-        self._pipes: list[PipeConfig | BatchConfig | DisaggregateConfig] = []
+    def __init__(self: PipelineBuilder[Any]) -> None:
+        self._src: SourceConfig[Any] | None = None
+        self._pipes: list[Stage] = []
         self._sink: SinkConfig | None = None
 
-    def add_source(self, source: Source, *, continuous: bool = False) -> Self:
-        """Where samples come from.  continuous: without end, and each `for` is one epoch."""
+    if TYPE_CHECKING:
+
+        @overload
+        def add_source(self, source: Source, *, continuous: bool = False) -> PipelineBuilder[Sample]: ...
+        @overload
+        def add_source(
+            self, source: AsyncIterable[U] | Iterable[U], *, continuous: bool = False
+        ) -> PipelineBuilder[U]: ...
+
+    def add_source(self, source: Any, *, continuous: bool = False) -> PipelineBuilder[Any]:
+        """Where items come from: one of stoker.source, or anything to iterate over.
+
+        `continuous`: over and over without end, and each `for` over the pipeline is one epoch.
+        """
         if self._src is not None:
             raise ValueError("the pipeline has a source already")
-        if not isinstance(source, Source):
+        _check.flag("continuous", continuous)
+        if isinstance(source, Source):
+            source._handle(continuous)  # finds what does not go with continuous
+        elif isinstance(source, type) or not any(hasattr(source, name) for name in _ITERABLE):
             raise TypeError(
-                f"a source must be one of stoker.source ({', '.join(_names_of_sources())}), "
-                f"not {type(source).__name__}: Python iterables are not sources of this version"
+                f"a source must be iterable, or one of stoker.source "
+                f"({', '.join(_names_of_sources())}), not {type(source).__name__}"
             )
-        source._handle(_check.flag("continuous", continuous))
         self._src = SourceConfig(source, continuous)
         return self
 
+    if TYPE_CHECKING:
+
+        @overload
+        def pipe(self, op: ops.normalize, /, **how: Unpack[PipeOptions]) -> PipelineBuilder[Batch]: ...
+        @overload
+        def pipe(
+            self, op: ops.read | ops.decode_image, /, **how: Unpack[PipeOptions]
+        ) -> PipelineBuilder[Sample]: ...
+        @overload
+        def pipe(self, op: Op, /, **how: Unpack[PipeOptions]) -> PipelineBuilder[Any]: ...
+        @overload
+        def pipe(
+            self, op: Callable[[T], AsyncIterator[U | None]], /, **how: Unpack[PipeOptions]
+        ) -> PipelineBuilder[U]: ...
+        @overload
+        def pipe(
+            self, op: Callable[[T], Coroutine[Any, Any, U | None]], /, **how: Unpack[PipeOptions]
+        ) -> PipelineBuilder[U]: ...
+        @overload
+        def pipe(
+            self, op: Callable[[T], Iterator[U | None]], /, **how: Unpack[PipeOptions]
+        ) -> PipelineBuilder[U]: ...
+        @overload
+        def pipe(
+            self, op: Callable[[T], U | None], /, **how: Unpack[PipeOptions]
+        ) -> PipelineBuilder[U]: ...
+        @overload
+        def pipe(
+            self, op: SupportsGetItem[T, U | None], /, **how: Unpack[PipeOptions]
+        ) -> PipelineBuilder[U]: ...
+
     def pipe(
         self,
-        op: Op,
+        op: Any,
         /,
         *,
-        concurrency: int = _DEPENDS,
-        executor: Executor | None = None,
+        concurrency: int = DEPENDS,
+        executor: Executor | ExecutorConfig | None = None,
         name: str | None = None,
-        output_order: Literal["completion", "input"] = _DEPENDS,
+        output_order: OutputOrder = DEPENDS,
         max_failures: int | Fraction | None = None,
-        on_error: Literal["raise", "skip", "substitute"] = _DEPENDS,
-    ) -> Self:
-        """Adds a stage.
+        on_error: OnError = DEPENDS,
+        retries: int = 0,
+        timeout: float | None = None,
+    ) -> PipelineBuilder[Any]:
+        """Adds a stage: an op of stoker.ops, or anything of Python's that makes results of items.
+
+        A function or an object to call, which may be async, a generator or an async generator, or a
+        container, which gives `op[item]`.  What gives None leaves the item out.
 
         An op of stoker.ops runs as many items at once as the pipeline has threads, in input order,
-        and a failure ends the pipeline, unless told otherwise.
-        `on_error`: "skip" leaves the sample out, "substitute" takes another of the same shard.
+        and a failure ends the pipeline, unless told otherwise.  One of Python's runs one item at a
+        time, in order of completion, and what fails is left out, counted and logged.
+
+        `concurrency`: how many items at once, at least 1.
+        `executor`: runs the op, unless it is async or of stoker.ops; else threads of the pipeline do.
+        `name`: of the stage; without it, that of the function.
+        `output_order`: "completion", or "input", which async generators cannot.
+        `on_error`: "raise" ends the pipeline, "skip" leaves the item out, "substitute" takes another
+        sample of the same shard.
         `max_failures`: of a stage that skips (giving it makes the stage skip): a number, negative for
         any, or a rate (Fraction), which counts from the 100th item on.
+        `retries`: how often an item that failed is tried again.
+        `timeout`: seconds for one item; more is a failure.
         """
-        _refuse_callable(op)
-        if executor is not None:
-            raise ValueError("`executor` cannot be specified when op is native: it runs on C threads")
-        if name is not None and (not isinstance(name, str) or not name):
-            raise TypeError("name must be a str that is not empty")
-        if concurrency is not _DEPENDS:
-            _check.integer("concurrency", concurrency, 1, 1024)
-        if output_order is _DEPENDS:
-            output_order = "input"
-        _check.choice("output_order", output_order, ("completion", "input"))
-        if on_error is _DEPENDS:
-            on_error = "raise" if max_failures is None else "skip"
-        _check.choice("on_error", on_error, ("raise", "skip", "substitute"))
-        if max_failures is not None and on_error != "skip":
-            raise ValueError(f"max_failures goes with on_error='skip', not with {on_error!r}")
         self._pipes.append(
-            PipeConfig(
-                name or op.name,
+            Pipe(
                 op,
-                None if concurrency is _DEPENDS else int(concurrency),
-                output_order,
-                on_error,
-                None if max_failures is None else failure_limit(max_failures),
+                concurrency=concurrency,
+                executor=executor,
+                name=name,
+                output_order=output_order,
+                max_failures=max_failures,
+                on_error=on_error,
+                retries=retries,
+                timeout=timeout,
             )
         )
         return self
 
-    def batch(self, n: int, *, drop_last: bool = False, keep_empty: bool = False) -> Self:
+    def batch(
+        self, n: int, *, drop_last: bool = False, keep_empty: bool = False
+    ) -> PipelineBuilder[Batch]:
         """Groups n samples by planned position: a skipped sample leaves its batch shorter.
 
         `drop_last`: leaves out an epoch's last batch where it is planned smaller than n.
         `keep_empty`: delivers a batch all of whose samples were skipped.
         """
-        n = _check.integer("n", n, 1, 1 << 20)
-        drop_last, keep_empty = _check.flag("drop_last", drop_last), _check.flag("keep_empty", keep_empty)
         self._pipes.append(BatchConfig(n, drop_last, keep_empty))
+        builder: PipelineBuilder[Any] = self
+        return builder
+
+    if TYPE_CHECKING:
+
+        @overload
+        def aggregate(self, n: int, /, *, drop_last: bool = False) -> PipelineBuilder[list[T]]: ...
+        @overload
+        def aggregate(
+            self, n: Aggregator[T, U], /, *, drop_last: bool = False
+        ) -> PipelineBuilder[U]: ...
+
+    def aggregate(self, n: Any, /, *, drop_last: bool = False) -> PipelineBuilder[Any]:
+        """Groups items as they arrive: lists of n, or what an Aggregator makes of them.
+
+        `drop_last`: leaves out what is incomplete at the end, and at the end of each epoch.
+        """
+        self._pipes.append(Aggregate(n, drop_last=drop_last))
         return self
 
-    def aggregate(self, n: int, /, *, drop_last: bool = False) -> Self:
-        """Collects items in Python lists, which native stages do not make: use batch()."""
-        raise TypeError("aggregate() makes lists of Python, which native stages cannot: use batch(n)")
+    if TYPE_CHECKING:
 
-    def disaggregate(self) -> Self:
-        """Turns each batch into its samples again, which share its memory."""
-        self._pipes.append(DisaggregateConfig())
+        @overload
+        def disaggregate(self: PipelineBuilder[Batch]) -> PipelineBuilder[Sample]: ...
+        @overload
+        def disaggregate(self: PipelineBuilder[Iterable[U]]) -> PipelineBuilder[U]: ...
+
+    def disaggregate(self) -> PipelineBuilder[Any]:
+        """Gives the items of each list one by one, or the samples of each batch, which share its
+        memory."""
+        self._pipes.append(Disaggregate())
         return self
 
     def path_variants(
         self,
-        router: Callable[[Any], int],
-        paths: Sequence[Sequence[object]],
+        router: Callable[[Any], Any],
+        paths: Sequence[Sequence[Stage]],
         name: str | None = None,
         batched: bool = False,
-    ) -> Self:
-        """Sends items through one of several paths, which needs a router in Python."""
-        raise TypeError("path_variants() needs a router in Python: callables are not stages of this version")
+    ) -> PipelineBuilder[Any]:
+        """Sends each item through one of several chains of stages, made with stoker.pipeline.defs.
 
-    def to(self, target: object, /, *, buffer_size: int = 1) -> Self:
-        """Moves Python stages to worker processes; native stages run on threads of this one."""
-        raise TypeError("to() moves Python stages to other processes: there are native stages only")
-
-    def add_sink(self, buffer_size: int = 3) -> Self:
-        """The end; buffer_size results may wait for the reader."""
-        if self._sink is not None:
-            raise ValueError("the pipeline has a sink already")
-        self._sink = SinkConfig(_check.integer("buffer_size", buffer_size, 1, 512))
+        `router(item)`: the number of the path; may be async.
+        `batched`: items are lists; the router gives a number for each element, and what the paths
+        made of their shares is one list again.
+        """
+        self._pipes.append(PathVariants(router, paths, name, batched))
         return self
 
-    def get_config(self) -> PipelineConfig:
-        """What was collected; RuntimeError without a source or a sink."""
+    def to(
+        self,
+        target: ProcessPoolExecutorConfig | InterpreterPoolExecutorConfig | _MainProcess,
+        /,
+        *,
+        buffer_size: int = 1,
+    ) -> Self:
+        """The stages up to the next `to()` run in workers of `target`: processes or interpreters.
+
+        `buffer_size`: how many items cross at once, at most.
+        """
+        check_placement(target, buffer_size)
+        self._pipes.append(PlacementConfig(target, buffer_size=buffer_size))
+        return self
+
+    def add_sink(self, buffer_size: int = 3) -> Self:
+        """The end; buffer_size results may wait for the reader, at least 1."""
+        if self._sink is not None:
+            raise ValueError("the pipeline has a sink already")
+        self._sink = SinkConfig(buffer_size)
+        return self
+
+    def get_config(self) -> PipelineConfig[T]:
+        """What was collected.
+
+        RuntimeError: no source or no sink.  ValueError: stages that `to()` cannot place.
+        """
         if self._src is None:
             raise RuntimeError("the pipeline has no source: call add_source()")
         if self._sink is None:
             raise RuntimeError("the pipeline has no sink: call add_sink()")
-        return PipelineConfig(self._src, tuple(self._pipes), self._sink)
+        check_regions(self._pipes, closed=True)
+        return PipelineConfig(self._src, self._pipes, self._sink)
 
     def build(
         self,
@@ -196,13 +323,14 @@ class PipelineBuilder:
         )
 
     def __repr__(self) -> str:
-        text = describe(self._src, tuple(self._pipes), self._sink)
-        return text.replace("PipelineConfig", "PipelineBuilder", 1)
+        from .defs._text import describe
+
+        return describe("PipelineBuilder", self._src, self._pipes, self._sink)
 
     def __str__(self) -> str:
-        """What was collected, and, once it is complete, the plan: what runs, and whether the same
-        seed and data give the same batches."""
-        if self._src is None or self._sink is None:
+        """What was collected, and, once a pipeline of native stages is complete, the plan: what
+        runs, and whether the same seed and data give the same batches."""
+        if self._src is None or self._sink is None or not self._is_native():
             return repr(self)
         try:
             plan = str(make_plan(self.get_config(), -1))
@@ -210,20 +338,22 @@ class PipelineBuilder:
             plan = f"cannot run: {error}"
         return "\n".join([repr(self), "  Plan:", *(f"    {line}" for line in plan.splitlines())])
 
+    def _is_native(self) -> bool:
+        return (
+            self._src is not None
+            and isinstance(self._src.source, Source)
+            and all(
+                isinstance(stage, (BatchConfig, DisaggregateConfig))
+                or (isinstance(stage, PipeConfig) and isinstance(stage.op, ops.Op))
+                for stage in self._pipes
+            )
+        )
+
+
+_ITERABLE = ("__iter__", "__aiter__", "__getitem__")
+
 
 def _names_of_sources() -> list[str]:
     from .. import source
 
     return [name for name in source.__all__ if name != "Source"]
-
-
-def _refuse_callable(op: object) -> None:
-    if isinstance(op, Op):
-        return
-    native = ", ".join(f"ops.{name}" for name in ops.__all__ if name != "Op")
-    if isinstance(op, type) and issubclass(op, Op):
-        raise TypeError(f"ops.{op.name} is a class: write ops.{op.name}(...)")
-    raise TypeError(
-        f"op must be one of stoker.ops ({native}), not {type(op).__name__}: "
-        "Python callables are not stages of this version"
-    )

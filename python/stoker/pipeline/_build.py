@@ -51,7 +51,6 @@ def build_pipeline(
     assert isinstance(config.src, SourceConfig)
     return Pipeline(
         plan,
-        _native_source(config)._handle(config.src.continuous),
         num_threads=num_threads,
         buffer_size=config.sink.buffer_size,
         continuous=config.src.continuous,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 
-from . import _check, _columns, _stoker
+from .. import _check, _columns, _stoker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

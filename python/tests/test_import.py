@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import stoker
 from stoker import _stoker, errors
 from support import ok
@@ -30,11 +32,12 @@ def test_using_it_does_not_need_numpy():
     assert out == "False\n"
 
 
-def test_every_public_name_is_there():
-    for name in stoker.__all__:
-        assert getattr(stoker, name) is not None
-    assert set(stoker.__all__) <= set(dir(stoker))
-    assert not hasattr(stoker, "no_such_name")
+@pytest.mark.parametrize("package", [stoker, stoker.pipeline])
+def test_every_public_name_is_there(package):
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+    assert set(package.__all__) <= set(dir(package))
+    assert not hasattr(package, "no_such_name")
 
 
 def test_version():
@@ -52,8 +55,6 @@ def test_one_class_for_each_code():
 def test_the_extension_exports_one_symbol():
     import shutil
     import subprocess
-
-    import pytest
 
     if not shutil.which("nm"):
         pytest.skip("nm is not installed: apt-get install binutils")

@@ -1,7 +1,47 @@
-"""Pipelines: a source, stages and a sink, built once and read batch by batch."""
+"""Pipelines: a source, stages and a sink, built once and read item by item.
 
-from ._builder import PipelineBuilder
-from ._failure import PipelineFailure
-from ._pipeline import Pipeline, PipelineIterator
+Names are looked up when they are first used, as those of stoker are.
+"""
 
-__all__ = ["Pipeline", "PipelineBuilder", "PipelineFailure", "PipelineIterator"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from . import defs
+    from ._build import build_pipeline
+    from ._builder import PipelineBuilder
+    from ._failure import PipelineFailure
+    from ._pipeline import Pipeline, PipelineIterator
+
+_MODULES = ("defs",)
+_NAMES = {
+    "_build": ("build_pipeline",),
+    "_builder": ("PipelineBuilder",),
+    "_failure": ("PipelineFailure",),
+    "_pipeline": ("Pipeline", "PipelineIterator"),
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = [
+    "Pipeline",
+    "PipelineBuilder",
+    "PipelineFailure",
+    "PipelineIterator",
+    "build_pipeline",
+]
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    value: object
+    if name in _MODULES:
+        value = import_module(f"{__name__}.{name}")
+    elif name in _HOMES:
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__) | set(_MODULES))

@@ -9,23 +9,40 @@ if TYPE_CHECKING:
     from ._build import build_pipeline
     from ._builder import PipelineBuilder
     from ._failure import PipelineFailure
+    from ._hooks import TaskHook, TaskStatsHook
+    from ._info import QueuePerfStats, StageInfo, TaskPerfStats
     from ._pipeline import Pipeline, PipelineIterator
+    from ._queues import AsyncQueue, StatsQueue
+    from ._sentinels import is_eof, is_epoch_end
 
 _MODULES = ("defs",)
 _NAMES = {
     "_build": ("build_pipeline",),
     "_builder": ("PipelineBuilder",),
     "_failure": ("PipelineFailure",),
+    "_hooks": ("TaskHook", "TaskStatsHook"),
+    "_info": ("QueuePerfStats", "StageInfo", "TaskPerfStats"),
     "_pipeline": ("Pipeline", "PipelineIterator"),
+    "_queues": ("AsyncQueue", "StatsQueue"),
+    "_sentinels": ("is_eof", "is_epoch_end"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
+    "AsyncQueue",
     "Pipeline",
     "PipelineBuilder",
     "PipelineFailure",
     "PipelineIterator",
+    "QueuePerfStats",
+    "StageInfo",
+    "StatsQueue",
+    "TaskHook",
+    "TaskPerfStats",
+    "TaskStatsHook",
     "build_pipeline",
+    "is_eof",
+    "is_epoch_end",
 ]
 
 

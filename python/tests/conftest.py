@@ -1,11 +1,19 @@
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from support import make_folder
+
+
+# The same examples in every run; nothing is written beside the tests.
+settings.register_profile("stoker", database=None, deadline=None, derandomize=True)
+settings.load_profile("stoker")
+os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(__file__).parents[2] / "build/hypothesis"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

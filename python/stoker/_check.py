@@ -68,3 +68,10 @@ def failure_limit(value: object) -> int | Fraction:
     if not 0 < rate <= 1:
         raise ValueError(f"max_failures: a rate must be in range (0, 1], not {rate}")
     return rate  # type: ignore[no-any-return]
+
+
+def positive(name: str, value: object) -> int:
+    number = integer(name, value, -(2**63))
+    if number <= 0:
+        raise ValueError(f"{name} must be greater than zero, not {number}")
+    return number

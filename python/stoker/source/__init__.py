@@ -1,4 +1,10 @@
-"""Where samples come from, and in which order: descriptions, for PipelineBuilder.add_source.
+"""Where items come from, and in which order.
+
+    Directory, List                    read, decoded and batched without Python; for add_source()
+    DistributedDeterministicSampler,
+    DistributedRandomSampler           which indices are this rank's
+    IterableWithShuffle, SizedIterable,
+    SizedIterableWithShuffle           what a source in Python has; for isinstance() and annotations
 
 Names are looked up when they are first used, so that importing the package costs nothing.
 """
@@ -6,10 +12,30 @@ Names are looked up when they are first used, so that importing the package cost
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._native import Directory, List, Source
+    from ._protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
+    from ._samplers import DistributedDeterministicSampler, DistributedRandomSampler
 
-_HOMES = {"Directory": "_native", "List": "_native", "Source": "_native"}
+_HOMES = {
+    "Directory": "_native",
+    "DistributedDeterministicSampler": "_samplers",
+    "DistributedRandomSampler": "_samplers",
+    "IterableWithShuffle": "_protocols",
+    "List": "_native",
+    "SizedIterable": "_protocols",
+    "SizedIterableWithShuffle": "_protocols",
+    "Source": "_native",
+}
 
-__all__ = ["Directory", "List", "Source"]
+__all__ = [
+    "Directory",
+    "DistributedDeterministicSampler",
+    "DistributedRandomSampler",
+    "IterableWithShuffle",
+    "List",
+    "SizedIterable",
+    "SizedIterableWithShuffle",
+    "Source",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -6,15 +6,18 @@
     IterableWithShuffle, SizedIterable,
     SizedIterableWithShuffle           what a source in Python has; for isinstance() and annotations
 
+Modules: `utils` (merging, repeating, shuffling sources).
 Names are looked up when they are first used, so that importing the package costs nothing.
 """
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import utils
     from ._native import Directory, List, Source
     from ._protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
     from ._samplers import DistributedDeterministicSampler, DistributedRandomSampler
 
+_MODULES = ("utils",)
 _HOMES = {
     "Directory": "_native",
     "DistributedDeterministicSampler": "_samplers",
@@ -35,15 +38,20 @@ __all__ = [
     "SizedIterable",
     "SizedIterableWithShuffle",
     "Source",
+    "utils",
 ]
 
 
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name not in _HOMES:
+    value: object
+    if name in _MODULES:
+        value = import_module(f"{__name__}.{name}")
+    elif name in _HOMES:
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

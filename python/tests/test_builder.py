@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import inspect
+import pickle
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
 
 import pytest
 
 import stoker.pipeline
+import typed_builder
 from stoker import PipelineBuilder, ops, source
+from stoker.pipeline.defs import (
+    MAIN_PROCESS,
+    Aggregate,
+    Aggregator,
+    Collate,
+    Disaggregate,
+    ExecutorConfig,
+    InterpreterPoolExecutorConfig,
+    PathVariants,
+    Pipe,
+    PipelineConfig,
+    PlacementConfig,
+    ProcessPoolExecutorConfig,
+    SinkConfig,
+    SourceConfig,
+)
 from support import builder
 
 
@@ -189,3 +209,230 @@ def test_one_builder_builds_independent_pipelines(src):
     assert a.index == 0 and len(rest) == 6
     assert len(list(first)) == 5
     first.stop()
+
+
+# --- stages of Python's ---
+
+
+def double(x):
+    return 2 * x
+
+
+async def fetch(x):
+    return x
+
+
+def route(x):
+    return x % 2
+
+
+def python_builder(*pipes):
+    b = PipelineBuilder().add_source([1, 2, 3])
+    for stage in pipes:
+        b.pipe(stage)
+    return b
+
+
+class Asynchronous:
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        raise StopAsyncIteration
+
+
+class OldSequence:
+    def __getitem__(self, i):
+        raise IndexError
+
+
+def test_a_builder_makes_the_configs_that_the_factories_make():
+    total = Collate(2)
+    b = PipelineBuilder().add_source((1, 2), continuous=True)
+    assert b.pipe(double, concurrency=4, name="n", output_order="input", max_failures=3) is b
+    assert b.pipe(fetch, on_error="raise", retries=2, timeout=0.5) is b
+    assert b.pipe({1: 2}, executor=ExecutorConfig(2)) is b
+    assert b.aggregate(3, drop_last=True) is b
+    assert b.aggregate(total) is b
+    assert b.disaggregate() is b
+    assert b.path_variants(route, [[Pipe(double)], [Disaggregate()]], "v", True) is b
+    assert b.to(ProcessPoolExecutorConfig(2), buffer_size=4) is b
+    assert b.pipe(double) is b
+    assert b.to(MAIN_PROCESS) is b
+    assert b.add_sink(1000) is b
+    assert b.get_config() == PipelineConfig(
+        SourceConfig((1, 2), True),
+        [
+            Pipe(double, concurrency=4, name="n", output_order="input", max_failures=3),
+            Pipe(fetch, on_error="raise", retries=2, timeout=0.5),
+            Pipe({1: 2}, executor=ExecutorConfig(2)),
+            Aggregate(3, drop_last=True),
+            Aggregate(total),
+            Disaggregate(),
+            PathVariants(route, [[Pipe(double)], [Disaggregate()]], "v", True),
+            PlacementConfig(ProcessPoolExecutorConfig(2), buffer_size=4),
+            Pipe(double),
+            PlacementConfig(MAIN_PROCESS),
+        ],
+        SinkConfig(1000),
+    )
+
+
+@pytest.mark.parametrize(
+    "iterable", [[], (1,), "abc", {1: 2}, range(3), iter([1]), (i for i in ()), Asynchronous(), OldSequence()]
+)
+def test_anything_to_iterate_over_is_a_source(iterable):
+    b = PipelineBuilder().add_source(iterable).add_sink()
+    assert b.get_config().src == SourceConfig(iterable)
+    with pytest.raises(ValueError, match="source already"):
+        b.add_source(iterable)
+
+
+def test_a_config_does_not_change_with_its_builder():
+    b = python_builder(double).add_sink()
+    config = b.get_config()
+    b.pipe(fetch)
+    assert [stage.name for stage in config.pipes] == ["double"]
+    assert [stage.name for stage in b.get_config().pipes] == ["double", "fetch"]
+
+
+def test_defaults_of_the_sink():
+    assert python_builder().add_sink().get_config().sink == SinkConfig(3)
+
+
+def test_pipe_checks_at_once():
+    b = python_builder()
+    with ThreadPoolExecutor(1) as pool:
+        with pytest.raises(ValueError, match="`executor` cannot be specified when op is async"):
+            b.pipe(fetch, executor=pool)
+        b.pipe(double, executor=pool)
+    for options in ({"concurrency": 0}, {"output_order": "x"}, {"timeout": 0}, {"retries": -1}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            b.pipe(double, **options)
+    with pytest.raises(ValueError, match="at least one path"):
+        b.path_variants(route, [])
+    with pytest.raises(TypeError, match="n must be an integer"):
+        b.aggregate("3")
+    with pytest.raises(TypeError, match="drop_last"):
+        b.aggregate(3, drop_last=1)
+    assert len(b.add_sink().get_config().pipes) == 1
+
+
+def test_prints_python_stages_at_every_step():
+    class Total(Aggregator):
+        def accumulate(self, item):
+            return item
+
+        def flush(self):
+            return None
+
+    b = PipelineBuilder()
+    steps = [
+        lambda: b.add_source(range(9), continuous=True),
+        lambda: b.pipe(double, concurrency=3),
+        lambda: b.pipe(lambda x: x),
+        lambda: b.aggregate(32),
+        lambda: b.aggregate(Total()),
+        lambda: b.disaggregate(),
+        lambda: b.path_variants(route, [[Pipe(fetch)], [Aggregate(2)]]),
+        lambda: b.to(ProcessPoolExecutorConfig(2)),
+        lambda: b.pipe({1: 2}),
+        lambda: b.to(MAIN_PROCESS, buffer_size=2),
+        lambda: b.add_sink(7),
+    ]
+    texts = [str(b)]
+    for step in steps:
+        step()
+        texts.append(str(b))
+        assert all(part in texts[-1] for part in ("PipelineBuilder", "Source:", "Pipes:", "Sink:"))
+    assert len(set(texts)) == len(texts)
+    line = inspect.getsourcelines(double)[1]
+    for part in (
+        "SourceConfig(range, continuous=True)", f"double at {__file__}:{line}", "concurrency=3",
+        "<lambda> at ", "aggregate(32", "Total at ", "disaggregate()", "PathVariants(", "path1:",
+        "placement(ProcessPoolExecutorConfig(max_workers=2))", "dict", "buffer_size=7",
+        "placement(MAIN_PROCESS, buffer_size=2)",
+    ):  # fmt: skip
+        assert part in texts[-1]
+
+
+def test_builders_pickle(photos, paths):
+    b = (
+        python_builder(double, fetch)
+        .aggregate(2)
+        .path_variants(route, [[Pipe(double)]])
+        .to(ProcessPoolExecutorConfig(1, mp_context="spawn"))
+        .pipe(double)
+        .to(MAIN_PROCESS)
+    )
+    again = pickle.loads(pickle.dumps(b))
+    assert repr(again) == repr(b)
+    assert again.add_sink().get_config() == b.add_sink().get_config()
+    assert pickle.loads(pickle.dumps(b.get_config())) == b.get_config()
+
+
+# --- regions ---
+
+
+def region(target=None, **options):
+    return python_builder().to(target or ProcessPoolExecutorConfig(1), **options)
+
+
+@pytest.mark.parametrize("buffer_size", [0, -1, 1.5, "2", None, True])
+def test_buffer_size_of_a_region(buffer_size):
+    with pytest.raises(ValueError, match="`buffer_size` must be a positive integer"):
+        region(buffer_size=buffer_size)
+
+
+def test_targets():
+    b = python_builder()
+    with ThreadPoolExecutor(1) as threads, ProcessPoolExecutor(1) as processes:
+        for executor in (threads, processes):
+            with pytest.raises(TypeError, match="must be a ProcessPoolExecutorConfig.*not a live Executor"):
+                b.to(executor)
+    for target in (None, 3, ExecutorConfig(1), ProcessPoolExecutorConfig):
+        with pytest.raises(TypeError, match="target must be a ProcessPoolExecutorConfig"):
+            b.to(target)
+    assert b.add_sink().get_config().pipes == ()
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python has pools of interpreters")
+def test_interpreters_need_a_newer_python():
+    with pytest.raises(RuntimeError, match="requires Python 3.14"):
+        region(InterpreterPoolExecutorConfig(2))
+
+
+def test_regions_that_cannot_be():
+    two = ProcessPoolExecutorConfig(2)
+    for b, text in (
+        (region().add_sink(), "must be closed with"),
+        (region().pipe(double).add_sink(), "must be closed with"),
+        (region().pipe(double).to(two).pipe(double).add_sink(), "must be closed with"),
+        (region().to(MAIN_PROCESS).add_sink(), "has no stages"),
+        (region().to(two).pipe(double).to(MAIN_PROCESS).add_sink(), "has no stages"),
+        (region().pipe(double).to(two).to(MAIN_PROCESS).add_sink(), "has no stages"),
+        (region().pipe(double, output_order="input").to(MAIN_PROCESS).add_sink(), "output_order='input'"),
+        (
+            region()
+            .path_variants(route, [[PathVariants(route, [[Pipe(fetch, output_order="input")]])]])
+            .to(MAIN_PROCESS)
+            .add_sink(),
+            "'fetch': output_order='input'",
+        ),
+    ):
+        with pytest.raises(ValueError, match=text):
+            b.get_config()
+        with pytest.raises(ValueError, match=text):
+            b.build(num_threads=1)
+
+
+def test_regions_that_can_be():
+    b = python_builder(double).to(MAIN_PROCESS).pipe(double, output_order="input")
+    b.to(ProcessPoolExecutorConfig(1)).pipe(double).to(ProcessPoolExecutorConfig(2)).aggregate(2)
+    b.to(MAIN_PROCESS).pipe(double, output_order="input").add_sink()
+    assert [stage.name for stage in b.get_config().pipes].count("placement") == 4
+
+
+def test_types_flow():
+    typed_builder.run()
+    assert PipelineBuilder[int]().add_source([1]).add_sink().get_config().src.source == [1]

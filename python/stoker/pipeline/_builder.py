@@ -216,8 +216,11 @@ class PipelineBuilder(Generic[T]):
         `keep_empty`: delivers a batch all of whose samples were skipped.
         """
         self._pipes.append(BatchConfig(n, drop_last, keep_empty))
-        builder: PipelineBuilder[Any] = self
-        return builder
+        return self._retyped()
+
+    def _retyped(self) -> PipelineBuilder[Any]:
+        """The builder, for a type checker that would hold on to the type of its items."""
+        return self
 
     if TYPE_CHECKING:
 

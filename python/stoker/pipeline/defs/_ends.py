@@ -62,6 +62,18 @@ class MergeConfig(Value, Generic[T]):
             raise ValueError("a merge needs at least one upstream pipeline")
         self._set(pipeline_configs=configs, op=op)
 
+    @property
+    def continuous(self) -> bool:
+        """Whether the pipelines are.  ValueError: some are, some are not."""
+        modes = [config.src.continuous for config in self.pipeline_configs]
+        if any(modes) != all(modes):
+            numbers = " and ".join(str(i) for i, mode in enumerate(modes, 1) if mode)
+            raise ValueError(
+                f"Mixed continuous mode: of the {len(modes)} pipelines of a merge, {numbers} "
+                "would never end, and the others would"
+            )
+        return modes[0]
+
     def __repr__(self) -> str:
         from ._text import merge_lines
 

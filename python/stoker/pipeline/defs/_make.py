@@ -20,7 +20,7 @@ from ._stages import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Executor
     from fractions import Fraction
     from typing import Any, Final
@@ -114,7 +114,7 @@ def _check_timeout(timeout: object) -> float:
 
 def Aggregate(n: int | Aggregator[Any, Any], /, *, drop_last: bool = False) -> AggregateConfig:
     """Lists of n items, or what an Aggregator makes of them."""
-    op = n if isinstance(n, Aggregator) else Collate[Any](n)
+    op: Aggregator[Any, Any] = n if isinstance(n, Aggregator) else Collate(n)
     return AggregateConfig("aggregate", op, _check.flag("drop_last", drop_last))
 
 
@@ -124,19 +124,20 @@ def Disaggregate() -> DisaggregateConfig:
 
 
 def Merge(
-    pipeline_configs: Sequence[PipelineConfig[Any]], op: Callable[..., Any] | None = None
+    pipeline_configs: Iterable[PipelineConfig[Any]], op: Callable[..., Any] | None = None
 ) -> MergeConfig[Any]:
     """Several pipelines, in place of a source.
 
     `op`: `async def op(info, input_queues, output_queue)`; None passes items on as they arrive.
     ValueError: there is none.
     """
-    for config in pipeline_configs:
+    configs = tuple(pipeline_configs)
+    for config in configs:
         if not isinstance(config, PipelineConfig):
             raise TypeError(f"what is merged must be a PipelineConfig, not {type(config).__name__}")
     if op is not None and not (callable(op) and _kinds.kind_of_call(op) == "async"):
         raise TypeError("the op of a merge must be an async function")
-    return MergeConfig(pipeline_configs, op)
+    return MergeConfig(configs, op)
 
 
 _IN_PATHS: Final = (

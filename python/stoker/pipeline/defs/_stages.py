@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
     from fractions import Fraction
-    from typing import Any, Generic, Literal, TypeAlias
+    from typing import Any, Generic, Literal, TypeAlias, Union
 
     from typing_extensions import TypeVar
 
@@ -21,10 +21,14 @@ if TYPE_CHECKING:
 
     OnError = Literal["raise", "skip", "substitute"]
     OutputOrder = Literal["completion", "input"]
-    Stage: TypeAlias = (
-        "PipeConfig | BatchConfig | AggregateConfig | DisaggregateConfig | PathVariantsConfig"
-        " | PlacementConfig"
-    )
+    Stage: TypeAlias = Union[
+        "PipeConfig",
+        "BatchConfig",
+        "AggregateConfig",
+        "DisaggregateConfig",
+        "PathVariantsConfig",
+        PlacementConfig,
+    ]
 else:
     from ..._generic import Generic, TypeVar
 

@@ -1,0 +1,99 @@
+"""How types flow through the builder: read by the type checker, run by test_builder."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import Any, assert_type
+
+from stoker import Batch, Sample, ops, source
+from stoker.pipeline import PipelineBuilder
+from stoker.pipeline.defs import Aggregator, PipelineConfig
+
+
+def text(x: int) -> str:
+    return str(x)
+
+
+def some(x: int) -> str | None:
+    return None if x < 0 else str(x)
+
+
+async def later(x: str) -> float:
+    return float(x)
+
+
+def split(x: float) -> Iterator[bytes]:
+    yield repr(x).encode()
+
+
+async def chunks(x: bytes) -> AsyncIterator[int]:
+    yield len(x)
+
+
+class Scale:
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+    def __call__(self, x: int) -> float:
+        return x * self.by
+
+    async def afterwards(self, x: float) -> complex:
+        return complex(x)
+
+
+class Sum(Aggregator[int, str]):
+    def accumulate(self, item: int, /) -> str | None:
+        return str(item)
+
+    def flush(self) -> str | None:
+        return None
+
+
+async def numbers() -> AsyncIterator[int]:
+    yield 1
+
+
+def add(n: int, x: int) -> int:
+    return n + x
+
+
+def functions() -> None:
+    assert_type(PipelineBuilder(), PipelineBuilder[Any])
+    ints = PipelineBuilder().add_source([1, 2, 3])
+    assert_type(ints, PipelineBuilder[int])
+    assert_type(ints.pipe(text), PipelineBuilder[str])
+    assert_type(ints.pipe(some, concurrency=4), PipelineBuilder[str])
+    assert_type(ints.pipe(lambda x: [x]), PipelineBuilder[list[int]])
+    assert_type(ints.pipe(partial(add, 3)), PipelineBuilder[int])
+    assert_type(ints.pipe(Scale(2)).pipe(Scale(2).afterwards), PipelineBuilder[complex])
+    assert_type(ints.pipe({1: "one"}), PipelineBuilder[str])
+    assert_type(
+        ints.pipe(text).pipe(later).pipe(split).pipe(chunks, name="chunks").add_sink(),
+        PipelineBuilder[int],
+    )
+    assert_type(PipelineBuilder().add_source(numbers()), PipelineBuilder[int])
+
+
+def groups() -> None:
+    ints = PipelineBuilder().add_source(range(9))
+    assert_type(ints.aggregate(3), PipelineBuilder[list[int]])
+    assert_type(ints.aggregate(3).disaggregate(), PipelineBuilder[int])
+    assert_type(ints.aggregate(Sum()), PipelineBuilder[str])
+    assert_type(ints.add_sink().get_config(), PipelineConfig[int])
+
+
+def native() -> None:
+    samples = PipelineBuilder().add_source(source.List(["a.jpg"]))
+    assert_type(samples, PipelineBuilder[Sample])
+    decoded = samples.pipe(ops.read()).pipe(ops.decode_image(8, 8))
+    assert_type(decoded, PipelineBuilder[Sample])
+    batches = decoded.batch(4).pipe(ops.normalize())
+    assert_type(batches, PipelineBuilder[Batch])
+    assert_type(batches.disaggregate(), PipelineBuilder[Sample])
+
+
+def run() -> None:
+    functions()
+    groups()
+    native()

@@ -30,6 +30,7 @@ STK_API const char *stk_kind_str(stk_kind kind);
 typedef enum stk_op_flags {
     STK_OP_BLOCKING = 1, /* waits for disk or network: runs on threads of its own */
     STK_OP_IN_PLACE = 2, /* array ops: changes the array where it is, never its spec */
+    STK_OP_ALONE = 4,    /* waits for no other item: others may be held back for its sake */
 } stk_op_flags;
 
 typedef struct stk_op stk_op;

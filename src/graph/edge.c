@@ -22,7 +22,7 @@ static void clear_bit(uint64_t *bits, uint64_t seq)
 
 bool edge_room_at(const edge *e, uint64_t seq)
 {
-    return seq < e->low + e->window;
+    return seq < e->low + e->window && (!e->limit || seq < e->limit);
 }
 
 bool edge_room(const edge *e)

@@ -29,6 +29,7 @@ typedef struct edge {
 
     uint32_t window;
     uint32_t later;    /* the window from the first result on, where that is wider */
+    uint64_t limit;    /* no credit from this place on; 0: none */
     uint64_t low;      /* the oldest place that was not taken */
     uint64_t next;     /* the place after the last one that has a result */
     uint64_t reserved; /* begun results whose place is not decided yet */

@@ -45,6 +45,19 @@ static void credit_ends_with_the_window(void)
     CHECK(!edge_room(&e));
 }
 
+static void credit_ends_at_the_limit(void)
+{
+    fresh(8);
+    e.limit = 2;
+    edge_append(&e, at(0));
+    CHECK(edge_room(&e) && edge_room_at(&e, 1) && !edge_room_at(&e, 2));
+    edge_append(&e, at(1));
+    CHECK(edge_take(&e) == at(0) && edge_take(&e) == at(1));
+    CHECK(!edge_room(&e));
+    e.limit = 0;
+    CHECK(edge_room(&e));
+}
+
 static void out_of_turn(void)
 {
     fresh(EDGE_RING);
@@ -104,5 +117,5 @@ static void time_is_counted(void)
     CHECK(e.empty_ns == 10 && e.full_ns == 10 && e.filled_ns == 15);
 }
 
-TESTS(TEST(in_turn), TEST(credit_ends_with_the_window), TEST(out_of_turn), TEST(wraps), TEST(ends),
-      TEST(time_is_counted))
+TESTS(TEST(in_turn), TEST(credit_ends_with_the_window), TEST(credit_ends_at_the_limit),
+      TEST(out_of_turn), TEST(wraps), TEST(ends), TEST(time_is_counted))

@@ -82,6 +82,7 @@ struct stk_run {
     int32_t io_made, io_waiting, io_coming, io_most;
     int32_t tasks;    /* running */
     bool opened;      /* all cursors are */
+    bool limited;     /* until the first result edges have limits, and few threads read */
     bool closed;      /* sources stopped */
     bool retiring;    /* one thread is giving everything in flight back */
     bool retired;     /* that is done */

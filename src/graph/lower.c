@@ -321,6 +321,29 @@ static bool carries_batches(const edge *e)
     return false;
 }
 
+static bool works_alone(const node *n)
+{
+    for (size_t i = 0; i < n->num_stages; i++)
+        if (!(stk_op_get_class(n->stages[i].op)->flags & STK_OP_ALONE)) return false;
+    return true;
+}
+
+/* What begins before the first result and is no part of it delays it: where it is known how many
+ * samples that takes, no more begin. */
+static void limit_first(stk_run *run)
+{
+    uint64_t need = 1;
+    for (const node *n = run->sink->from; n; n = n->in->from) {
+        if (n->kind == NODE_SOURCE) {
+            n->out->limit = need;
+            run->limited = true;
+        }
+        if (n->kind != NODE_BATCH && n->kind != NODE_MAP) return;
+        if (n->kind == NODE_MAP && !works_alone(n)) return;
+        if (n->kind == NODE_BATCH && __builtin_mul_overflow(need, n->batch_size, &need)) return;
+    }
+}
+
 stk_err run_lower(stk_run *run, stk_diag *diag)
 {
     count(run->plan, run);
@@ -342,6 +365,7 @@ stk_err run_lower(stk_run *run, stk_diag *diag)
         name_edge(e);
         default_window(run, e, carries_batches(e));
     }
+    limit_first(run);
     for (size_t i = 0; i < run->num_nodes; i++) {
         bool stop = false;
         if (run->nodes[i].kind != NODE_BATCH) continue;

@@ -9,6 +9,7 @@
 
 #define SLOW_NS 50e3      /* a thread that is at work this long will not look around soon */
 #define WORTH_NS 30e3     /* ready work worth a wake-up beside threads that will look around soon */
+#define WAITS_NS 1e6      /* reads that take this long wait for a disk or a network */
 #define SLICE_NS 10000000 /* how long a run keeps a worker that another run waits for */
 
 /* What is ready in one class of work, and whether those at work will be back soon. */
@@ -59,10 +60,23 @@ static bool wants_worker(stk_run *run) STK_REQUIRES(run_role)
     return run->active + run->coming == 0 || o.slow || o.cost_ns > WORTH_NS;
 }
 
+/* Reads of what is in memory cost processor time, and more of them at once than processors do not
+ * make the first result come earlier: those that wait, and are waited for, do. */
+static int32_t most_io(const stk_run *run)
+{
+    if (!run->limited || run->processors > run->io_most) return run->io_most;
+    for (size_t i = 0; i < run->num_nodes; i++) {
+        const node *n = &run->nodes[i];
+        if (n->blocking && n->kind == NODE_MAP && n->cost_ns > WAITS_NS && n->out->len == 0)
+            return run->io_most;
+    }
+    return run->processors;
+}
+
 static bool wants_io(stk_run *run) STK_REQUIRES(run_role)
 {
     const int32_t busy = run->io_lanes - run->io_waiting;
-    if (run->io_most == 0 || busy + run->io_coming >= run->io_most) return false;
+    if (busy + run->io_coming >= most_io(run)) return false;
     const outlook o = look(run, true);
     if (!o.ready) return false;
     return busy + run->io_coming == 0 || o.slow || o.cost_ns > 2 * WORTH_NS;
@@ -93,9 +107,31 @@ static void start_io(stk_run *run, int32_t index)
     run_unref(run, 1);
 }
 
+/* Nothing runs, and nothing can: what was begun came to no result, an incomplete batch say. */
+static bool is_stuck(const stk_run *run)
+{
+    if (run->tasks > 0) return false;
+    for (size_t i = 0; i < run->num_nodes; i++) {
+        const node *n = &run->nodes[i];
+        if (node_ready(n) > 0 || (n->kind == NODE_SOURCE && n->src.waiting)) return false;
+    }
+    return true;
+}
+
+/* The limits hold until the first result is read or, if nobody waits for it, is there. */
+static void lift_limits(stk_run *run) STK_REQUIRES(run_role)
+{
+    if (!run->limited) return;
+    const bool read = run->results > 0;
+    if (!read && (edge_peek(run->sink) ? run->reading > 0 : !is_stuck(run))) return;
+    run->limited = false;
+    for (size_t i = 0; i < run->num_edges; i++) run->edges[i].limit = 0;
+}
+
 void run_leave(stk_run *run)
 {
     run_settle(run);
+    lift_limits(run);
     const bool cancelled = atomic_load_explicit(&run->cancelled, memory_order_relaxed);
     const bool retire = cancelled && run->tasks == 0 && !run->retiring;
     if (retire) run->retiring = true;

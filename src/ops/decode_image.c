@@ -95,6 +95,7 @@ stk_op *stk_op_decode_image(const stk_image_opts *opts, stk_diag *diag)
 {
     static const stk_op_class cls = {
         .name = "decode_image",
+        .flags = STK_OP_ALONE,
         .in = STK_KIND_BYTES,
         .out = STK_KIND_ARRAY,
         .open = decode_open,

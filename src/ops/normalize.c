@@ -183,6 +183,7 @@ stk_op *stk_op_normalize(const stk_normalize_opts *opts, stk_diag *diag)
 {
     static const stk_op_class cls = {
         .name = "normalize",
+        .flags = STK_OP_ALONE,
         .in = STK_KIND_BATCH,
         .out = STK_KIND_BATCH,
         .run = normalize_run,

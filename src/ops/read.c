@@ -147,7 +147,7 @@ stk_op *stk_op_read(const stk_read_opts *opts, stk_diag *diag)
 {
     static const stk_op_class cls = {
         .name = "read",
-        .flags = STK_OP_BLOCKING,
+        .flags = STK_OP_BLOCKING | STK_OP_ALONE,
         .in = STK_KIND_KEY,
         .out = STK_KIND_BYTES,
         .run = read_run,

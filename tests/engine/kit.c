@@ -214,6 +214,7 @@ static const stk_op_class classes[] = {
     {.name = "value",
      .in = STK_KIND_KEY,
      .out = STK_KIND_ARRAY,
+     .flags = STK_OP_ALONE,
      .run = value_run,
      .spec = known,
      .fini = stk_free},
@@ -221,18 +222,19 @@ static const stk_op_class classes[] = {
     {.name = "add",
      .in = STK_KIND_ARRAY,
      .out = STK_KIND_ARRAY,
-     .flags = STK_OP_IN_PLACE,
+     .flags = STK_OP_IN_PLACE | STK_OP_ALONE,
      .run = add_run,
      .fini = stk_free},
     {.name = "random",
      .in = STK_KIND_ARRAY,
      .out = STK_KIND_ARRAY,
-     .flags = STK_OP_IN_PLACE,
+     .flags = STK_OP_IN_PLACE | STK_OP_ALONE,
      .run = random_run,
      .fini = stk_free},
     {.name = "batch_sum",
      .in = STK_KIND_BATCH,
      .out = STK_KIND_BATCH,
+     .flags = STK_OP_ALONE,
      .run = same_run,
      .fini = stk_free},
     {.name = "repeat",
@@ -252,6 +254,13 @@ static const stk_op_class classes[] = {
      .flags = STK_OP_BLOCKING | STK_OP_IN_PLACE,
      .run = same_run,
      .fini = stk_free},
+    {.name = "reading_value",
+     .in = STK_KIND_KEY,
+     .out = STK_KIND_ARRAY,
+     .flags = STK_OP_BLOCKING | STK_OP_ALONE,
+     .run = value_run,
+     .spec = known,
+     .fini = stk_free},
 };
 
 static stk_op *make(size_t cls, const kit_op *o)
@@ -264,7 +273,7 @@ static stk_op *make(size_t cls, const kit_op *o)
 
 stk_op *kit_value(const kit_op *o)
 {
-    return make(o && o->blocking ? 6 : 0, o);
+    return make(o && o->reads ? 8 : o && o->blocking ? 6 : 0, o);
 }
 
 stk_op *kit_same(const kit_op *o)

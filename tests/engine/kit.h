@@ -36,6 +36,7 @@ typedef struct kit_op {
     int64_t fail_every; /* ids that it divides fail; 0: none */
     int64_t fail_id;    /* this id fails; 0: none */
     bool blocking;
+    bool reads;            /* `value` only: blocking, and waits for no other item */
     bool no_spec;          /* its array is not known beforehand */
     int64_t spin_ns;       /* work for this long */
     int64_t sleep_ns;      /* wait for this long */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "exec/pool.h"
 
 #define N 4000
 static int64_t got[N];
@@ -54,18 +55,92 @@ static void waiting_sources_wake_the_run(void)
     stk_run_free(&run);
 }
 
+static void await(_Atomic int64_t *n, int64_t wanted)
+{
+    while (atomic_load(n) < wanted) sched_yield();
+}
+
+/* While the first batch is on its way no other sample begins; when it is there, others do. */
+static void nothing_begins_beside_the_first_batch(void)
+{
+    _Atomic int64_t values = 0, sums = 0, gate = 0;
+    kit_source s = kit_counting(40);
+    stk_plan *p = kit_plan(&s, kit_value(&(kit_op){.calls = &values}), NULL);
+    stk_plan_batch(p, 4, NULL);
+    stk_plan_pipe(p, kit_batch(&(kit_op){.calls = &sums, .gate = &gate}), NULL);
+    stk_plan_sink(p, 2);
+    stk_run *run = start(p, &(stk_run_opts){.num_threads = 4});
+    await(&sums, 1);
+    CHECK_EQ(atomic_load(&values), 4);
+    atomic_store(&gate, 1);
+    await(&values, 8); /* although nobody reads */
+    size_t n;
+    CHECK_EQ(kit_read(run, got, N, &n, NULL), STK_EEND);
+    CHECK_EQ(n, 40 + 10);
+    stk_run_free(&run);
+}
+
+/* Reads that wait run at once, more of them than there are processors, before the first batch. */
+static void reads_of_the_first_batch_wait_together(void)
+{
+    _Atomic int64_t at_once = 0, most = 0;
+    const kit_op op = {
+        .reads = true, .sleep_ns = 5000000, .at_once = &at_once, .at_once_max = &most};
+    const int32_t some = stk_usable_processors() + 4;
+    kit_source s = kit_counting(1000);
+    stk_plan *p = kit_plan(&s, kit_value(&op), &(stk_stage_opts){.concurrency = some});
+    stk_batch *b;
+    stk_plan_batch(p, (size_t)some * 4, NULL);
+    stk_plan_sink(p, 2);
+    stk_run *run = start(p, &(stk_run_opts){.num_threads = 2});
+    CHECK_EQ(stk_run_next(run, STK_FOREVER, &b, NULL), STK_OK);
+    CHECK_EQ(atomic_load(&most), some < STK_MAX_IO_THREADS ? some : STK_MAX_IO_THREADS);
+    stk_batch_unref(&b);
+    stk_run_free(&run);
+}
+
+/* What was begun for the first result may come to none. */
+static void a_first_batch_that_never_comes(void)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        kit_source s = kit_counting(kind == 0 ? 3 : 100);
+        s.epochs = kind == 0 ? 50 : 1;
+        s.first_id = 1;
+        const kit_op op = {.fail_every = kind ? 1 : 0};
+        stk_plan *p = kit_plan(&s, kit_value(&op), &(stk_stage_opts){.on_error = STK_SKIP});
+        if (kind < 2) stk_plan_batch(p, 4, &(stk_batch_opts){.drop_last = true});
+        if (kind == 2) stk_plan_pipe(p, kit_add(NULL), NULL);
+        stk_plan_sink(p, 2);
+        stk_run *run = start(p, &(stk_run_opts){.num_threads = 2, .epoch_ends = kind == 0});
+        size_t n = 0;
+        stk_batch *b = NULL;
+        stk_err err = STK_EEPOCH;
+        if (kind < 2)
+            while (err == STK_EEPOCH) err = stk_run_next(run, STK_FOREVER, &b, NULL);
+        else
+            err = kit_read(run, got, N, &n, NULL);
+        CHECK(err == STK_EEND && n == 0 && !b);
+        stk_run_free(&run);
+    }
+}
+
 static void close_drains(void)
 {
+    _Atomic int64_t calls = 0;
     kit_source s = kit_counting(1000000);
     s.epochs = -1;
-    stk_run *run = start(batches(&s, NULL), NULL);
+    stk_run *run = start(batches(&s, &(kit_op){.calls = &calls}), NULL);
     stk_batch *b;
     size_t n;
+    int64_t delivered = 4;
     CHECK_EQ(stk_run_next(run, STK_FOREVER, &b, NULL), STK_OK);
+    await(&calls, 12);
     stk_run_close(run);
     stk_run_close(run);
     CHECK_EQ(kit_read(run, got, N, &n, NULL), STK_EEND);
     CHECK(n > 0 && n < N);
+    for (size_t i = 0; i < n; i++) delivered += got[i] >= 0;
+    CHECK_EQ(delivered, atomic_load(&calls)); /* all that was begun */
     stk_run_free(&run);
     CHECK_EQ(stk_batch_size(b), 4); /* batches outlive the run */
     stk_batch_unref(&b);
@@ -365,9 +440,11 @@ static void foreign_handles_are_released_at_home(void)
     stk_foreign_domain_close(&domain);
 }
 
-TESTS(TEST(waiting_sources_wake_the_run), TEST(close_drains), TEST(cancel_wakes_the_reader),
-      TEST(free_at_any_moment), TEST(stop_names_what_still_runs), TEST(stop_ends_the_threads),
-      TEST(items_outlive_the_run), TEST(keeping_all_batches_hangs_nothing),
-      TEST(epochs_end_when_asked), TEST(runs_share_an_executor), TEST(concurrency_is_kept),
+TESTS(TEST(waiting_sources_wake_the_run), TEST(nothing_begins_beside_the_first_batch),
+      TEST(reads_of_the_first_batch_wait_together), TEST(a_first_batch_that_never_comes),
+      TEST(close_drains), TEST(cancel_wakes_the_reader), TEST(free_at_any_moment),
+      TEST(stop_names_what_still_runs), TEST(stop_ends_the_threads), TEST(items_outlive_the_run),
+      TEST(keeping_all_batches_hangs_nothing), TEST(epochs_end_when_asked),
+      TEST(runs_share_an_executor), TEST(concurrency_is_kept),
       TEST(blocking_work_has_its_own_threads), TEST(fork_is_refused_in_the_child),
       TEST(idle_is_idle), TEST(foreign_handles_are_released_at_home))

@@ -44,6 +44,29 @@ def convert(name: str, values: Any) -> list[bytes] | Buffer:
     return _numbers(name, [_plain(value) for value in values])
 
 
+def pack(column: list[bytes] | Buffer) -> list[bytes] | tuple[str, tuple[int, ...], bytes]:
+    """A column as pickle takes it."""
+    if isinstance(column, list):
+        return column
+    view = memoryview(column)
+    return view.format.lstrip("@=<"), tuple(view.shape or ()), view.tobytes()
+
+
+def unpack(packed: list[bytes] | tuple[str, tuple[int, ...], bytes]) -> list[bytes] | Buffer:
+    if isinstance(packed, list):
+        return packed
+    code, shape, data = packed
+    if code == "e":  # float16, which a memoryview cannot become
+        import numpy
+
+        array: Any = numpy.ndarray(shape, code, data)
+        return memoryview(array)
+    view: memoryview = memoryview(data).cast(code)  # type: ignore[call-overload]
+    if len(shape) > 1:
+        view = view.cast("B").cast(code, shape=shape)  # type: ignore[call-overload]
+    return view
+
+
 def _view(values: Any) -> memoryview | None:
     """A contiguous view of an array with elements that C knows, or None."""
     if hasattr(values, "__array__") and not _is_buffer(values):

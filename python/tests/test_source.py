@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from array import array
 from pathlib import Path
 
@@ -174,6 +175,26 @@ def test_paths_of_any_kind(paths):
     assert len(batch) == 2
     (batch,) = build(source.List(np.array([str(p) for p in paths[:2]])))
     assert len(batch) == 2
+
+
+def test_sources_pickle(photos, paths):
+    columns = {
+        "caption": [str(i) for i in range(6)],
+        "box": np.arange(24, dtype=np.int16).reshape(6, 2, 2),
+        "weight": np.linspace(0, 1, 6, dtype=np.float16),
+        "good": [True, False] * 3,
+        "view": np.arange(12, dtype=np.float32)[::2],
+    }
+    for src in (
+        source.Directory(photos, labels="dir", shuffle=True, seed=3, rank=1, world_size=2),
+        source.List(paths[:6], range(6), shuffle=True, **columns),
+    ):
+        again = pickle.loads(pickle.dumps(src))
+        assert repr(again) == repr(src)
+        for batch, copy in zip(build(src), build(again), strict=True):
+            assert batch.key == copy.key and bytes(batch.image) == bytes(copy.image)
+            for name in columns if isinstance(src, source.List) else ():
+                assert np.array_equal(np.asarray(batch[name]), np.asarray(copy[name]))
 
 
 def test_one_source_in_two_pipelines_at_once(photos):

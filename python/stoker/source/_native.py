@@ -61,6 +61,10 @@ class Source:
     def _make(self, epochs: int) -> _stoker.Source:
         raise NotImplementedError
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what belongs to this process: a source that was pickled lists its samples anew."""
+        return {**self.__dict__, "_handles": {}}
+
     def _parts(self) -> tuple[str, ...]:
         """Names of a sample's files."""
         return ("image",)
@@ -208,6 +212,14 @@ class List(Source):
 
     def _parts(self) -> tuple[str, ...]:
         return tuple(self._files)
+
+    def __getstate__(self) -> dict[str, Any]:
+        columns = {name: _columns.pack(values) for name, values in self._columns.items()}
+        return {**super().__getstate__(), "_columns": columns}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        columns = {name: _columns.unpack(packed) for name, packed in state["_columns"].items()}
+        self.__dict__.update(state, _columns=columns)
 
     def __len__(self) -> int:
         return self._size

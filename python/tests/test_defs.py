@@ -1,18 +1,30 @@
-"""Configurations: fields, checks, equality, pickles, what is printed."""
+"""Configurations: fields, checks, equality, pickles."""
 
 from __future__ import annotations
 
 import copy
 import inspect
 import pickle
-import re
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import partial
 
 import pytest
 
-from stoker import ops, source
+from stages import (
+    AsyncCall,
+    Resize,
+    Total,
+    double,
+    everything,
+    fetch,
+    merge,
+    pipeline,
+    route,
+    split,
+    stream,
+)
+from stoker import ops
 from stoker.pipeline import defs
 from stoker.pipeline.defs import (
     MAIN_PROCESS,
@@ -37,85 +49,6 @@ from stoker.pipeline.defs import (
     SinkConfig,
     SourceConfig,
 )
-
-
-def double(x):
-    return 2 * x
-
-
-async def fetch(x):
-    return x
-
-
-def split(x):
-    yield x
-
-
-async def stream(x):
-    yield x
-
-
-def route(x):
-    return x % 2
-
-
-async def merge(info, inputs, output):
-    pass
-
-
-class Resize:
-    def __call__(self, x):
-        return x
-
-
-class AsyncCall:
-    async def __call__(self, x):
-        return x
-
-
-class Total(Aggregator):
-    def __init__(self):
-        self.total = 0
-
-    def accumulate(self, item):
-        self.total += item
-
-    def flush(self):
-        return self.total
-
-
-RESIZE = Resize()
-
-
-class Words:
-    def __iter__(self):
-        return iter("abc")
-
-
-def pipeline(*pipes, src=(1, 2), continuous=False):
-    return PipelineConfig(SourceConfig(src, continuous), pipes, SinkConfig(3))
-
-
-def everything():
-    return PipelineConfig(
-        Merge([pipeline(Pipe(double)), pipeline(Pipe(fetch, concurrency=4))], merge),
-        [
-            Pipe(double, name="twice", output_order="input", max_failures=Fraction(1, 2), retries=2),
-            Pipe({1: 2}, on_error="raise", timeout=2.5),
-            Pipe(ops.read(), on_error="substitute"),
-            PlacementConfig(ProcessPoolExecutorConfig(2, double, (1,), "spawn"), buffer_size=4),
-            Pipe(RESIZE, executor=ExecutorConfig(3)),
-            PlacementConfig(MAIN_PROCESS),
-            Aggregate(3, drop_last=True),
-            Disaggregate(),
-            BatchConfig(8),
-            PathVariants(
-                route,
-                [[Pipe(double)], [Aggregate(2), PathVariants(fetch, [[Pipe(split)]], "inner", True)]],
-            ),
-        ],
-        SinkConfig(5),
-    )
 
 
 # --- names and fields ---
@@ -413,114 +346,3 @@ def test_an_aggregator_keeps_its_items_in_a_pickle():
 def test_configs_have_item_types():
     assert PipelineConfig[int].__origin__ is PipelineConfig
     assert Collate[int](2) == Collate(2)
-
-
-# --- texts ---
-
-
-def at(thing):
-    return f"{thing.__name__} at {__file__}:{inspect.getsourcelines(thing)[1]}"
-
-
-def test_repr_of_places():
-    assert repr(MAIN_PROCESS) == "MAIN_PROCESS"
-    assert repr(PlacementConfig(MAIN_PROCESS)) == "placement(MAIN_PROCESS)"
-    assert repr(PlacementConfig(MAIN_PROCESS, buffer_size=4)) == "placement(MAIN_PROCESS, buffer_size=4)"
-    config = ProcessPoolExecutorConfig(2, double, (1,), "spawn")
-    text = f"ProcessPoolExecutorConfig(max_workers=2, initializer={at(double)}, initargs=(1,), mp_context='spawn')"
-    assert repr(config) == text
-    assert repr(PlacementConfig(config)) == f"placement({text})"
-    assert repr(InterpreterPoolExecutorConfig()) == "InterpreterPoolExecutorConfig()"
-
-
-def test_repr_of_a_source_has_no_elements():
-    assert repr(SourceConfig(list(range(10**5)))) == "SourceConfig(list)"
-    assert repr(SourceConfig(range(9), continuous=True)) == "SourceConfig(range, continuous=True)"
-    assert repr(SourceConfig(Words())) == f"SourceConfig({at(Words)})"
-    assert repr(SourceConfig(split(1))) == f"SourceConfig({at(split)})"
-    native = repr(SourceConfig(source.List(["a.jpg"] * 9)))
-    assert native.startswith("SourceConfig(List(9 samples of image")
-
-
-def test_repr_of_stages():
-    assert repr(Pipe(double)) == f"double(op={at(double)}, concurrency=1)"
-    assert repr(Pipe(partial(double), name="n", concurrency=4)) == f"n(op={at(double)}, concurrency=4)"
-    assert repr(Pipe(Resize())) == f"Resize(op={at(Resize)}, concurrency=1)"
-    assert repr(Pipe({1: 2})) == "dict(op=dict, concurrency=1)"
-    assert re.fullmatch(r"<lambda>\(op=<lambda> at .*:\d+, concurrency=1\)", repr(Pipe(lambda x: x)))
-    with ThreadPoolExecutor(1) as pool:
-        assert "executor=ThreadPoolExecutor" in repr(Pipe(double, executor=pool))
-    text = repr(
-        Pipe(double, output_order="input", max_failures=Fraction(1, 2), retries=2, timeout=2.5)
-    )
-    assert text.endswith("concurrency=1, output_order='input', max_failures=1/2, retries=2, timeout=2.5)")
-    assert repr(Pipe(ops.read(), on_error="skip")) == "read(op=read(max_bytes=None), on_error='skip')"
-    assert repr(Aggregate(32)) == "aggregate(32, drop_last=False)"
-    assert repr(Aggregate(Total(), drop_last=True)) == f"aggregate(op={at(Total)}, drop_last=True)"
-    assert repr(Disaggregate()) == "disaggregate()"
-    assert repr(SinkConfig(4)) == "SinkConfig(buffer_size=4)"
-
-
-def test_repr_of_a_pipeline():
-    config = pipeline(
-        Pipe(double, concurrency=2),
-        PathVariants(route, [[Pipe(fetch)], [Aggregate(2), Disaggregate()]], batched=True),
-        src=[1, 2],
-    )
-    assert repr(config) == "\n".join(
-        [
-            "PipelineConfig",
-            "  Source: SourceConfig(list)",
-            "  Pipes:",
-            f"    double(op={at(double)}, concurrency=2)",
-            f"    PathVariants(path_variants, router={at(route)}, batched=True)",
-            "      path0:",
-            f"        fetch(op={at(fetch)}, concurrency=1)",
-            "      path1:",
-            "        aggregate(2, drop_last=False)",
-            "        disaggregate()",
-            "  Sink: SinkConfig(buffer_size=3)",
-        ]
-    )
-
-
-def test_repr_of_a_merge():
-    config = PipelineConfig(Merge([pipeline(), pipeline(Pipe(double))], merge), [], SinkConfig(1))
-    assert repr(config) == "\n".join(
-        [
-            "PipelineConfig",
-            "  Source: MergeConfig(",
-            f"    op={at(merge)}",
-            "    Pipeline 1:",
-            "      PipelineConfig",
-            "        Source: SourceConfig(tuple)",
-            "        Pipes:",
-            "          (none)",
-            "        Sink: SinkConfig(buffer_size=3)",
-            "    Pipeline 2:",
-            "      PipelineConfig",
-            "        Source: SourceConfig(tuple)",
-            "        Pipes:",
-            f"          double(op={at(double)}, concurrency=1)",
-            "        Sink: SinkConfig(buffer_size=3)",
-            "  )",
-            "  Pipes:",
-            "    (none)",
-            "  Sink: SinkConfig(buffer_size=1)",
-        ]
-    )
-
-
-def test_repr_of_everything():
-    text = repr(everything())
-    for part in ("path0:", "path1:", "Pipeline 2:", "placement(MAIN_PROCESS)", "batch(8", "inner"):
-        assert part in text
-    assert "lambda" in repr(Pipe(lambda x: x))
-
-
-def test_a_class_in_a_function_is_found():
-    class Inside:
-        def __call__(self, x):
-            return x
-
-    assert repr(Pipe(Inside())) == f"Inside(op={at(Inside)}, concurrency=1)"

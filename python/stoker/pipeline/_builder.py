@@ -357,6 +357,4 @@ _ITERABLE = ("__iter__", "__aiter__", "__getitem__")
 
 
 def _names_of_sources() -> list[str]:
-    from .. import source
-
-    return [name for name in source.__all__ if name != "Source"]
+    return [cls.__name__ for cls in Source.__subclasses__() if cls.__module__.startswith("stoker.")]

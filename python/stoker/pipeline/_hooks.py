@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 from ._info import StageInfo, TaskPerfStats
 from ._quantile import Durations
@@ -13,6 +12,7 @@ from ._report import LOGGER, duration, reporting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
     from types import TracebackType
     from typing import Any
 
@@ -27,10 +27,9 @@ class TaskHook(ABC):
 
     __module__ = "stoker.pipeline"
 
-    @asynccontextmanager
-    async def stage_hook(self) -> AsyncIterator[None]:
+    def stage_hook(self) -> AbstractAsyncContextManager[None]:
         """An async context manager around all tasks of the stage.  An exception fails the stage."""
-        yield
+        return nullcontext()
 
     @abstractmethod
     def task_hook(self, input_item: Any = None) -> AbstractAsyncContextManager[None]:
@@ -61,8 +60,11 @@ class TaskStatsHook(TaskHook):
         self._reported_tasks = 0
         self._reported_success = 0
 
+    def stage_hook(self) -> AbstractAsyncContextManager[None]:
+        return self._reporting()
+
     @asynccontextmanager
-    async def stage_hook(self) -> AsyncIterator[None]:
+    async def _reporting(self) -> AsyncGenerator[None, None]:
         try:
             async with reporting(self.interval, self._take, self.interval_stats_callback):
                 yield

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import TypeVar
 
 from ._info import QueuePerfStats, StageInfo
 from ._quantile import Durations
 from ._report import LOGGER, duration, reporting
 from ._sentinels import _EOF, _EPOCH_END, is_eof, is_epoch_end
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
 
 __all__ = ["AsyncQueue", "QueuePerfStats", "StatsQueue", "_EOF", "_EPOCH_END", "is_eof", "is_epoch_end"]
 
@@ -32,10 +35,9 @@ class AsyncQueue(asyncio.Queue[T]):
         super().__init__(maxsize=buffer_size)
         self.info = info
 
-    @asynccontextmanager
-    async def stage_hook(self) -> AsyncIterator[None]:
+    def stage_hook(self) -> AbstractAsyncContextManager[None]:
         """An async context manager around the life of the stage that fills the queue."""
-        yield
+        return nullcontext()
 
 
 class StatsQueue(AsyncQueue[T]):
@@ -58,8 +60,11 @@ class StatsQueue(AsyncQueue[T]):
         self._empty = 0.0  # seconds, without those since _empty_since
         self._reported = (0.0, 0, 0.0)  # elapsed, num_items and seconds empty, at the last report
 
+    def stage_hook(self) -> AbstractAsyncContextManager[None]:
+        return self._reporting()
+
     @asynccontextmanager
-    async def stage_hook(self) -> AsyncIterator[None]:
+    async def _reporting(self) -> AsyncGenerator[None, None]:
         if self._began is None:
             self._begin()
         try:

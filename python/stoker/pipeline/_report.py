@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 @asynccontextmanager
 async def reporting(
     interval: float, take: Callable[[], T], callback: Callable[[T], Awaitable[None] | None]
-) -> AsyncIterator[None]:
+) -> AsyncGenerator[None, None]:
     """Gives callback(take()) every `interval` seconds of the block, and at its end what is left.
 
     0 or less: never.  An error of the callback is logged.

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/failpoint.h"
 #include "base/thread.h"
+#include "exec/pool.h"
 #include "source/runs.h"
 
 /* Names found ahead of what readers want: enough for them to go on with while more are found, few
@@ -16,10 +17,15 @@
 #define LEAST_AHEAD 4096
 #define MOST_AHEAD 65536
 
+/* A scan that takes longer, by so much a name, waits for a disk or a network: then many help. */
+#define WAITS_NS 1000000
+#define WAITS_NAME_NS 1000
+
 struct stk_listing {
     char *path; /* these never change */
     stk_glob *glob;
     bool labels, flat, no_follow;
+    int processors;
 
     atomic_bool started;  /* set under the lock; `generation` is fixed by then */
     unsigned generation;  /* of forks */
@@ -39,6 +45,7 @@ struct stk_listing {
     int64_t found;     /* names of all folders that were scanned */
     int64_t demand;    /* readers want, or wanted, as many released */
     int num_threads, idle, busy;
+    bool slow; /* scans wait */
     stk_thread threads[STK_MAX_LIST_THREADS];
     stk_watcher *watchers; /* the armed ones */
     stk_err err;
@@ -52,6 +59,7 @@ stk_err stk_listing_new(const stk_listing_opts *opts, stk_listing **out, stk_dia
     l->labels = opts->labels;
     l->flat = opts->flat;
     l->no_follow = opts->no_follow;
+    l->processors = stk_usable_processors();
     l->demand = opts->in_order ? 0 : INT64_MAX;
     size_t len = strlen(opts->path);
     while (len > 1 && opts->path[len - 1] == '/') len--;
@@ -258,7 +266,7 @@ static stk_err start_thread_locked(stk_listing *l) STK_REQUIRES(l->lock)
     return err;
 }
 
-/* As many threads as find something to do. */
+/* As many threads as find something to do: no more than processors, unless they would wait. */
 static void call_help_locked(stk_listing *l) STK_REQUIRES(l->lock)
 {
     if (!may_take_locked(l) || atomic_load_explicit(&l->stop, memory_order_relaxed)) return;
@@ -266,7 +274,9 @@ static void call_help_locked(stk_listing *l) STK_REQUIRES(l->lock)
         stk_cond_signal(&l->work);
         return;
     }
-    if (l->num_threads == STK_MAX_LIST_THREADS || !start_thread_locked(l)) return;
+    const int most =
+        l->slow || l->processors > STK_MAX_LIST_THREADS ? STK_MAX_LIST_THREADS : l->processors;
+    if (l->num_threads >= most || !start_thread_locked(l)) return;
     stk_diag diag;
     stk_diag_set(&diag, STK_ELIMIT, "%s: the system refused a thread to list folders", l->path);
     fail_locked(l, STK_ELIMIT, &diag);
@@ -307,8 +317,11 @@ static void scan_all_locked(stk_listing *l, void *buffer) STK_REQUIRES(l->lock)
         l->busy++;
         call_help_locked(l);
         stk_mutex_unlock(&l->lock);
+        const int64_t began = stk_clock_ns();
         scan(l, f, buffer);
+        const int64_t took = stk_clock_ns() - began;
         stk_mutex_lock(&l->lock);
+        l->slow |= took > WAITS_NS + WAITS_NAME_NS * (int64_t)f->files.num;
         l->busy--;
         f->scanned = true;
         l->found += f->files.num;

@@ -176,6 +176,7 @@ static stk_err plan(stk_image_decoder *d, stream *s, const stk_extent *e, const 
         .dst_y = p->top,
         .channels = w->pixels == STK_PIXELS_RGB || w->pixels == STK_PIXELS_YCC ? 3 : 1,
         .pair = chroma,
+        .coarse = w->pixels == STK_PIXELS_PLANES,
         .twice_x = chroma && e->x1 - e->x0 < w->x1 - w->x0,
         .twice_y = chroma && e->y1 - e->y0 < w->y1 - w->y0,
         .filter = filter,

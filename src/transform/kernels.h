@@ -21,7 +21,8 @@ enum {
     STK_KERNEL_STEP = 4,   /* taps that it takes at a time */
     STK_KERNEL_LANES = 16, /* intermediates that a vertical pass reads at a time */
     STK_KERNEL_ROWS = 8,   /* rows of one `accumulate` */
-    STK_KERNEL_BLEND = 6,  /* bits of fraction that `blend` takes */
+    STK_KERNEL_BLEND = 6,  /* bits of fraction that `blend` takes, and `narrow` makes */
+    STK_KERNEL_NARROW = 4, /* taps of `narrow` */
 };
 
 /* Weights of one group and step.  One channel: [pixel][tap].  Else each is there for four colours,
@@ -58,10 +59,23 @@ typedef struct stk_horizontal {
 /* Writes groups * 4 pixels, and scratches up to 8 values behind them. */
 typedef void stk_horizontal_fn(const stk_horizontal *h, const uint8_t *src, int16_t *dst);
 
+/* One channel, no more than four taps, weights of 6 bits that are not negative: sixteen pixels at
+ * a time, each half from one load of 16 bytes, and nothing is rounded. */
+typedef struct stk_narrow {
+    const int32_t *base;    /* byte offset of each eight pixels' load */
+    const uint8_t *shuffle; /* [sixteen pixels][pair of taps][32]: which bytes of the loads */
+    const int8_t *coef;     /* the same of weights, 0 to 64 */
+    int32_t count;          /* of sixteen pixels */
+    int32_t pairs;          /* of taps: 1 or 2 */
+} stk_narrow;
+
 typedef struct stk_kernels {
     const char *name;
 
     stk_horizontal_fn *horizontal1, *horizontal3, *horizontal4; /* by channels */
+
+    /* Writes count * 16 values with STK_KERNEL_BLEND bits of fraction. */
+    void (*narrow)(const stk_narrow *n, const uint8_t *src, int16_t *dst);
 
     /* dst[x] = sum over rows of rows[i][x] * coef[i], rounded, >> shift, clipped.  `n` is even.
      * Rows are readable up to a multiple of STK_KERNEL_LANES; dst gets `count` bytes exactly. */

@@ -76,7 +76,7 @@ static bool params_ok(const stk_resample_params *p)
 
 static size_t axis_carve(stk_axis *a, const stk_axis_params *p, uint8_t *mem, size_t used)
 {
-    const size_t count = (size_t)p->count;
+    const size_t count = ((size_t)p->count + 3) / 4 * 4;
     a->first = carve(mem, &used, count * sizeof(*a->first));
     a->size = carve(mem, &used, count * sizeof(*a->size));
     a->coef = carve(mem, &used, count * (size_t)stk_axis_max_taps(p) * sizeof(*a->coef));
@@ -94,20 +94,30 @@ static bool takes_vertical_first(const stk_resample_params *p)
     return p->full_height < h && h - p->full_height > 2 * (w - p->full_width);
 }
 
+/* True where kernel `narrow` does: windows of eight neighbouring pixels lie within 16 bytes. */
+static bool is_narrow(const stk_resample_params *p)
+{
+    if (!p->coarse || p->channels != 1 || p->filter != STK_FILTER_BILINEAR) return false;
+    const double scale = (p->x1 - p->x0) / p->full_width;
+    const double reach =
+        p->twice_x ? sqrt(1 + fmax(scale, 0.5) * fmax(scale, 0.5)) : fmax(scale, 1);
+    return reach * 2 <= STK_KERNEL_NARROW && scale * 7 + reach * 2 <= 15;
+}
+
 /* Windows and weights of both sides. */
 static stk_err plan_axes(stk_resample *r)
 {
     const stk_resample_params *p = &r->params;
-    const stk_axis_params x = {.src = p->src_width,
-                               .begin = p->x0,
-                               .end = p->x1,
-                               .full = p->full_width,
-                               .from = p->dst_x,
-                               .count = p->dst_width,
-                               .filter = p->filter,
-                               .outside = p->outside,
-                               .twice = p->twice_x,
-                               .max_precision = MAX_BITS};
+    stk_axis_params x = {.src = p->src_width,
+                         .begin = p->x0,
+                         .end = p->x1,
+                         .full = p->full_width,
+                         .from = p->dst_x,
+                         .count = p->dst_width,
+                         .filter = p->filter,
+                         .outside = p->outside,
+                         .twice = p->twice_x,
+                         .max_precision = MAX_BITS};
     stk_axis_params y = {.src = p->src_height,
                          .begin = p->y0,
                          .end = p->y1,
@@ -120,6 +130,9 @@ static stk_err plan_axes(stk_resample *r)
                          .max_precision = MAX_ROW_PRECISION};
     r->blends = (p->filter == STK_FILTER_BILINEAR || p->filter == STK_FILTER_BOX) &&
                 stk_axis_max_taps(&y) <= STK_RESAMPLE_RING;
+    r->is_narrow = r->blends && is_narrow(p);
+    if (r->is_narrow) x.max_precision = STK_KERNEL_BLEND;
+    x.wide = r->is_narrow;
     y.wide = r->blends || r->vertical_first;
     if (r->blends) y.max_precision = BLEND_PRECISION;
     if (r->vertical_first) y.max_precision = MAX_BITS - 1;
@@ -265,12 +278,42 @@ static void make_quick(stk_resample *r, const int32_t *offset, const int16_t *co
                                        .coef = q->coef + (ptrdiff_t)first * 16};
 }
 
+/* The tables of stk_narrow.  What the last sixteen pixels lack repeats the last one, with no
+ * weight; so do taps beyond the load, whose weights rounding alone can have left there. */
+static void make_narrow(const stk_resample *r, int32_t *base, uint8_t *shuffle, int8_t *coef)
+{
+    const stk_axis *a = &r->x;
+    const int32_t w = r->params.dst_width, row = r->params.row_width;
+    const int32_t taps = 2 * r->narrow.pairs;
+    for (int32_t x = 0; x < r->narrow.count * 16; x += 8, base++) {
+        const int32_t begin = x < w ? x : w - 1, end = x + 7 < w ? x + 7 : w - 1;
+        const int32_t lowest = a->first[r->params.mirror ? w - 1 - end : begin];
+        *base = lowest + 16 <= row ? lowest : row > 16 ? row - 16 : 0;
+        const ptrdiff_t half = (ptrdiff_t)(x / 16) * 16 * taps + x % 16 * 2;
+        for (int32_t i = 0; i < 8; i++) {
+            const int32_t pixel = x + i < w ? x + i : w - 1;
+            const int32_t from = r->params.mirror ? w - 1 - pixel : pixel;
+            const int32_t *c = a->coef + (ptrdiff_t)from * a->taps;
+            const int32_t n = x + i < w ? a->size[from] : 0, at = a->first[from] - *base;
+            for (int32_t t = 0; t < taps; t++) {
+                const ptrdiff_t to = half + t / 2 * 32 + 2 * i + t % 2;
+                shuffle[to] = (uint8_t)(at + t < 16 ? at + t : 15);
+                coef[to] = (int8_t)(t < n ? c[t] : 0);
+            }
+        }
+    }
+}
+
 /* Tables and rows of the two passes. */
 static stk_err plan_passes(stk_resample *r)
 {
     choose_passes(r);
     const int32_t channels = r->params.channels;
-    const int32_t groups = (r->params.dst_width + STK_KERNEL_GROUP - 1) / STK_KERNEL_GROUP;
+    const int32_t sixteens = r->is_narrow ? (r->params.dst_width + 15) / 16 : 0;
+    const int32_t fours = (r->params.dst_width + STK_KERNEL_GROUP - 1) / STK_KERNEL_GROUP;
+    const int32_t groups = r->is_narrow ? 0 : fours;
+    r->narrow = (stk_narrow){.count = sixteens, .pairs = r->x.longest > 2 ? 2 : 1};
+    const size_t narrow = (size_t)sixteens * 32 * (size_t)r->narrow.pairs;
     const size_t pixels = (size_t)groups * STK_KERNEL_GROUP;
     const size_t blocks = (size_t)groups * (size_t)r->steps;
     const size_t quick = channels == 1 && r->steps == 1 ? (size_t)(groups + groups % 2) : 0;
@@ -287,6 +330,9 @@ static stk_err plan_passes(stk_resample *r)
         r->quick.base = carve(mem, &size, quick * sizeof(*r->quick.base));
         r->quick.shuffle = carve(mem, &size, quick * 16);
         r->quick.coef = carve(mem, &size, quick * 16 * sizeof(*r->quick.coef));
+        int32_t *base = carve(mem, &size, (size_t)sixteens * 2 * sizeof(*base));
+        uint8_t *shuffle = carve(mem, &size, narrow);
+        int8_t *small = carve(mem, &size, narrow);
         r->ring = carve(mem, &size, ring * sizeof(*r->ring));
         r->sums = carve(mem, &size, (size_t)r->open_rows * r->row_values * sizeof(*r->sums));
         r->middle = carve(mem, &size, middle);
@@ -297,6 +343,8 @@ static stk_err plan_passes(stk_resample *r)
             memset(r->middle, 0, middle);
             memset(r->line, 0, line * sizeof(*r->line));
             memset(r->tail, 0, tail);
+            make_narrow(r, base, shuffle, small);
+            r->narrow.base = base, r->narrow.shuffle = shuffle, r->narrow.coef = small;
             for (int32_t x = 0; x < groups * STK_KERNEL_GROUP; x++) set_pixel(r, x, offset, coef);
             split_runs(r, offset, coef, groups);
             if (quick) make_quick(r, offset, coef, groups);

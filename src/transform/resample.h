@@ -34,6 +34,7 @@ typedef struct stk_resample_params {
 
     int32_t channels; /* 1, 3 or 4, interleaved uint8 */
     bool pair;        /* one channel, bilinear: two sources of one geometry at once */
+    bool coarse;      /* weights along rows may have as few as 6 bits */
     /* The filter is widened as if linear interpolation had brought the source to twice its width
      * (height) before: what JPEG decoders do to chroma. */
     bool twice_x, twice_y;

@@ -146,6 +146,30 @@ AVX2 static void horizontal1(const stk_horizontal *h, const uint8_t *src, int16_
     }
 }
 
+INLINE void narrow_n(const stk_narrow *n, const uint8_t *src, int16_t *dst, int pairs)
+{
+    const int32_t *base = n->base, *const end = base + 2 * (ptrdiff_t)n->count;
+    const uint8_t *shuffle = n->shuffle;
+    const int8_t *coef = n->coef;
+    for (; base < end; base += 2, dst += 16) {
+        const __m256i bytes = load_pair(src + base[0], src + base[1]);
+        __m256i sum = _mm256_setzero_si256();
+        for (int p = 0; p < pairs; p++, shuffle += 32, coef += 32)
+            sum = _mm256_add_epi16(
+                sum,
+                _mm256_maddubs_epi16(_mm256_shuffle_epi8(bytes, load32(shuffle)), load32(coef)));
+        _mm256_storeu_si256((__m256i *)dst, sum);
+    }
+}
+
+AVX2 static void narrow(const stk_narrow *n, const uint8_t *src, int16_t *dst)
+{
+    if (n->pairs == 1)
+        narrow_n(n, src, dst, 1);
+    else
+        narrow_n(n, src, dst, 2);
+}
+
 /* 16 sums of `n` products each, shifted. */
 INLINE __m256i vertical16(const int16_t *const *rows, const int16_t *coef, int32_t n, ptrdiff_t x,
                           __m256i half, __m128i shift)
@@ -278,6 +302,7 @@ const stk_kernels stk_kernels_avx2 = {
     .horizontal1 = horizontal1,
     .horizontal3 = horizontal3,
     .horizontal4 = horizontal4,
+    .narrow = narrow,
     .vertical = vertical,
     .blend = blend,
     .accumulate = accumulate,

@@ -48,11 +48,13 @@ struct stk_resample {
         int32_t *base;
         uint8_t *shuffle;
         int16_t *coef;
-    } quick;         /* of both runs */
-    int32_t tail_at; /* byte of the row at which the tail begins */
-    uint8_t *tail;   /* the row's end, padded for kernels that read too far */
+    } quick;           /* of both runs */
+    stk_narrow narrow; /* instead of the runs */
+    int32_t tail_at;   /* byte of the row at which the tail begins */
+    uint8_t *tail;     /* the row's end, padded for kernels that read too far */
 
     bool vertical_first;
+    bool is_narrow;         /* the horizontal pass is kernel `narrow` */
     bool blends;            /* the vertical pass has few taps, none below zero: kernel `blend` */
     int32_t values;         /* that the vertical pass makes a row of */
     size_t row_values;      /* from one row of `ring` or `sums` to the next */

@@ -95,6 +95,35 @@ static void try_horizontal(const stk_kernels *k)
     stk_free(want);
 }
 
+static void try_narrow(const stk_kernels *k)
+{
+    enum { MOST = 12 };
+    uint8_t shuffle[MOST * 64], src[300];
+    int8_t coef[MOST * 64];
+    int32_t base[MOST * 2];
+    int16_t got[MOST * 16 + 1] = {0}, want[MOST * 16 + 1] = {0};
+    const stk_narrow n = {.base = base,
+                          .shuffle = shuffle,
+                          .coef = coef,
+                          .count = between(1, MOST),
+                          .pairs = between(1, 2)};
+    const int32_t size = between(16, (int32_t)sizeof(src)), bytes = 32 * n.pairs;
+    fill(src + sizeof(src) - size, (size_t)size);
+    for (int32_t i = 0; i < 2 * n.count; i++) base[i] = between(0, size - 16);
+    for (int32_t i = 0; i < n.count * bytes; i++) shuffle[i] = (uint8_t)between(0, 15);
+    for (int32_t i = 0; i < n.count * 16; i++) {
+        int32_t left = 64;
+        for (int32_t tap = 0; tap < 2 * n.pairs; tap++) {
+            const int32_t w = any() % 4 ? between(0, left) : left;
+            coef[i / 16 * bytes + tap / 2 * 32 + i % 16 * 2 + tap % 2] = (int8_t)w;
+            left -= w;
+        }
+    }
+    k->narrow(&n, src + sizeof(src) - size, got);
+    stk_kernels_scalar.narrow(&n, src + sizeof(src) - size, want);
+    CHECK(!memcmp(got, want, sizeof(got)));
+}
+
 enum { MOST_ROWS = 16, MOST_VALUES = 700, GUARD = 0xA7 };
 
 typedef struct sheet {
@@ -214,6 +243,7 @@ static stk_resample_params random_params(void)
     p.dst_height = between(1, p.full_height - p.dst_y);
     p.channels = (int32_t[]){1, 3, 4}[any() % 3];
     p.filter = (stk_filter)(any() % 5);
+    p.coarse = any() % 2;
     p.outside = any() % 2;
     p.mirror = any() % 2;
     p.upside_down = any() % 2;
@@ -267,6 +297,33 @@ static void try_resample(const stk_kernels *k)
     stk_free(want);
 }
 
+/* Six bits of weight, rounded as a running sum: each boundary between taps is 1/128 off at most. */
+static bool try_coarse(const stk_kernels *k)
+{
+    bool differs = false;
+    stk_resample_params p = random_params();
+    p.channels = 1;
+    p.filter = STK_FILTER_BILINEAR;
+    p.ycc_to_rgb = p.coarse = false;
+    p.twice_x = any() % 2;
+    const size_t size = (size_t)p.src_width * (size_t)p.src_height;
+    const size_t made = (size_t)p.dst_width * (size_t)p.dst_height;
+    uint8_t *src = make(size, 1), *got = make(made, 1), *want = make(made, 1);
+    fill(src, size);
+    run(&stk_kernels_scalar, p, false, src, want);
+    p.coarse = true;
+    run(k, p, any() % 2, src, got);
+    for (size_t i = 0; i < made; i++) {
+        const int32_t d = got[i] - want[i];
+        CHECK(d >= -7 && d <= 7); /* 255 * 3 / 128, and rounding */
+        differs |= d != 0;
+    }
+    stk_free(src);
+    stk_free(got);
+    stk_free(want);
+    return differs;
+}
+
 /* Every table but the scalar one; on a processor without any, there is nothing to compare. */
 static void each(void (*check)(const stk_kernels *), int32_t times)
 {
@@ -305,6 +362,21 @@ static void resampling_is_the_same(void)
     each(try_resample, 3000);
 }
 
+static void narrow_is_the_same(void)
+{
+    each(try_narrow, 4000);
+}
+
+static void coarse_is_close(void)
+{
+    const stk_kernels *k;
+    for (size_t i = 0; (k = stk_kernels_at(i)); i++) {
+        int32_t differ = 0;
+        for (int32_t n = 0; n < 1000; n++) differ += try_coarse(k);
+        CHECK(differ > 0); /* it was made another way */
+    }
+}
+
 static void best_is_the_last(void)
 {
     size_t n = 0;
@@ -315,6 +387,6 @@ static void best_is_the_last(void)
     fprintf(stderr, "fastest kernels here: %s\n", stk_kernels_best()->name);
 }
 
-TESTS(TEST(best_is_the_last), TEST(horizontal_is_the_same), TEST(vertical_is_the_same),
-      TEST(blending_is_the_same), TEST(sums_are_the_same), TEST(colors_are_the_same),
-      TEST(resampling_is_the_same))
+TESTS(TEST(best_is_the_last), TEST(horizontal_is_the_same), TEST(narrow_is_the_same),
+      TEST(vertical_is_the_same), TEST(blending_is_the_same), TEST(sums_are_the_same),
+      TEST(colors_are_the_same), TEST(resampling_is_the_same), TEST(coarse_is_close))

@@ -93,6 +93,25 @@ static void horizontal1(const stk_horizontal *h, const uint8_t *src, int16_t *ds
     }
 }
 
+static void narrow(const stk_narrow *n, const uint8_t *src, int16_t *dst)
+{
+    const uint8_t *shuffle = n->shuffle;
+    const int8_t *coef = n->coef;
+    const ptrdiff_t size = 32 * (ptrdiff_t)n->pairs;
+    for (int32_t i = 0; i < 2 * n->count; i++, dst += 8) {
+        const ptrdiff_t half = i / 2 * size + i % 2 * 16;
+        const uint8x16_t bytes = vld1q_u8(src + n->base[i]);
+        uint16x8_t sum = vdupq_n_u16(0);
+        for (ptrdiff_t k = half; k < half + size; k += 32) {
+            const uint8x16_t v = vqtbl1q_u8(bytes, vld1q_u8(shuffle + k));
+            const uint8x16_t c = vreinterpretq_u8_s8(vld1q_s8(coef + k));
+            sum = vaddq_u16(
+                sum, vpaddq_u16(vmull_u8(vget_low_u8(v), vget_low_u8(c)), vmull_high_u8(v, c)));
+        }
+        vst1q_s16(dst, vreinterpretq_s16_u16(sum));
+    }
+}
+
 /* 8 values: shifted, clipped, `count` of them stored. */
 INLINE void store8(uint8_t *dst, int32x4_t low, int32x4_t high, int32x4_t shift, int32_t count)
 {
@@ -209,6 +228,7 @@ const stk_kernels stk_kernels_neon = {
     .horizontal1 = horizontal1,
     .horizontal3 = horizontal3,
     .horizontal4 = horizontal4,
+    .narrow = narrow,
     .vertical = vertical,
     .blend = blend,
     .accumulate = accumulate,

@@ -53,6 +53,12 @@ static void copy_rows(stk_resample *r, const uint8_t *row, const uint8_t *twin, 
 
 static void horizontal_pass(stk_resample *r, const uint8_t *row, int16_t *dst)
 {
+    if (r->is_narrow) {
+        const bool padded = r->params.row_width < 16;
+        if (padded) memcpy(r->tail, row, (size_t)r->params.row_width);
+        r->kernels->narrow(&r->narrow, padded ? r->tail : row, dst);
+        return;
+    }
     const int32_t channels = r->params.channels;
     stk_horizontal_fn *run = channels == 3   ? r->kernels->horizontal3
                              : channels == 1 ? r->kernels->horizontal1

@@ -40,6 +40,21 @@ static void horizontal4(const stk_horizontal *h, const uint8_t *src, int16_t *ds
     horizontal(h, src, dst, 4);
 }
 
+static void narrow(const stk_narrow *n, const uint8_t *src, int16_t *dst)
+{
+    const uint8_t *shuffle = n->shuffle;
+    const int8_t *coef = n->coef;
+    const int32_t size = 32 * n->pairs;
+    for (int32_t g = 0; g < n->count; g++, shuffle += size, coef += size, dst += 16)
+        for (int i = 0; i < 16; i++) {
+            const uint8_t *from = src + n->base[g * 2 + i / 8];
+            int32_t sum = 0;
+            for (int32_t k = 2 * i; k < size; k += 32)
+                sum += from[shuffle[k]] * coef[k] + from[shuffle[k + 1]] * coef[k + 1];
+            dst[i] = (int16_t)sum;
+        }
+}
+
 /* Sums are made piece by piece, row after row: loops that compilers turn into vectors. */
 enum { PIECE = 64 };
 
@@ -98,6 +113,7 @@ const stk_kernels stk_kernels_scalar = {
     .horizontal1 = horizontal1,
     .horizontal3 = horizontal3,
     .horizontal4 = horizontal4,
+    .narrow = narrow,
     .vertical = vertical,
     .blend = blend,
     .accumulate = accumulate,

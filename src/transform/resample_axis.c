@@ -3,9 +3,16 @@
 #include "transform/resample_axis.h"
 
 #include <math.h>
+#include <string.h>
 
 #define PI 3.14159265358979323846
 #define INLINE __attribute__((always_inline)) static inline
+
+enum { LANES = 4 };
+typedef float float4 __attribute__((vector_size(LANES * sizeof(float))));
+typedef double double4 __attribute__((vector_size(LANES * sizeof(double))));
+typedef int32_t int4 __attribute__((vector_size(LANES * sizeof(int32_t))));
+typedef int64_t long4 __attribute__((vector_size(LANES * sizeof(int64_t))));
 
 static double box(double x)
 {
@@ -86,7 +93,8 @@ int32_t stk_axis_max_taps(const stk_axis_params *p)
     if (p->filter == STK_FILTER_NEAREST) return 1;
     const geometry g = geometry_of(p);
     const int32_t reach = (int32_t)ceil(g.support) * 2 + 1;
-    return reach < g.limit ? reach : g.limit;
+    const int32_t taps = reach < g.limit ? reach : g.limit;
+    return taps > LANES ? taps : LANES; /* four_windows writes that many */
 }
 
 /* The source pixel whose area holds each destination's centre.  Positions are summed up step by
@@ -173,6 +181,89 @@ static void make_monotone(stk_axis *a)
         int32_t *coef = a->coef + (ptrdiff_t)i * a->taps;
         while (a->first[i] + a->size[i] < end) coef[a->size[i]++] = 0;
     }
+    for (int32_t i = 0; i < a->count; i++)
+        if (a->size[i] > a->longest) a->longest = a->size[i];
+}
+
+INLINE void store(int32_t *to, int4 v)
+{
+    memcpy(to, &v, sizeof(v));
+}
+
+/* Lane i of the four registers, one after the other, to row i. */
+INLINE void store_columns(int32_t *to, ptrdiff_t stride, const int4 c[4])
+{
+    const int4 low01 = __builtin_shufflevector(c[0], c[1], 0, 4, 1, 5);
+    const int4 high01 = __builtin_shufflevector(c[0], c[1], 2, 6, 3, 7);
+    const int4 low23 = __builtin_shufflevector(c[2], c[3], 0, 4, 1, 5);
+    const int4 high23 = __builtin_shufflevector(c[2], c[3], 2, 6, 3, 7);
+    store(to, __builtin_shufflevector(low01, low23, 0, 1, 4, 5));
+    store(to + stride, __builtin_shufflevector(low01, low23, 2, 3, 6, 7));
+    store(to + 2 * stride, __builtin_shufflevector(high01, high23, 0, 1, 4, 5));
+    store(to + 3 * stride, __builtin_shufflevector(high01, high23, 2, 3, 6, 7));
+}
+
+/* Four destinations from `i` on, of a linear filter that reaches no more than four pixels: as weigh
+ * and quantise, except that zero weights at the front stay.  No branch depends on a position,
+ * because nothing foretells whether a window has two, three or four weights; and floats do, because
+ * positions count from the window's first pixel. */
+INLINE void four_windows(const geometry *g, int32_t from, stk_axis *a, int32_t i)
+{
+    const int4 lanes = {0, 1, 2, 3}, to = i + lanes, last = a->count - 1 + (int4){0};
+    const int4 wanted = from + ((to & (to < last)) | (last & (to >= last)));
+    const double4 centre = g->begin + (__builtin_convertvector(wanted, double4) + 0.5) * g->scale;
+    double4 low = centre - g->support + 0.5;
+    low = (double4)((long4)low & (low > 0.0));
+    const int4 first = __builtin_convertvector(low, int4), left = g->limit - first;
+    const double4 back = __builtin_convertvector(first, double4) - centre + 0.5;
+    const float4 at = __builtin_convertvector(back, float4);
+
+    float4 sum[4], running = {0};
+    for (int k = 0; k < 4; k++) {
+        const float4 x = (at + (float)k) * (float)g->step;
+        const float4 w = 1.0f - (float4)((int4)x & INT32_MAX); /* without its sign */
+        running += (float4)((int4)w & (w > 0.0f) & (left > k));
+        sum[k] = running;
+    }
+    const float4 unit = (float)(1 << a->precision) / running;
+    int4 c[4], done = {0};
+    for (int k = 0; k < 4; k++) {
+        const int4 total = __builtin_convertvector(sum[k] * unit + 0.5f, int4);
+        c[k] = total - done;
+        done = total;
+    }
+    const int4 size = 1 - ((c[1] | c[2] | c[3]) != 0) - ((c[2] | c[3]) != 0) - (c[3] != 0);
+    store(a->first + i, g->base + first);
+    store(a->size + i, size);
+    store_columns(a->coef + (ptrdiff_t)i * a->taps, a->taps, c);
+}
+
+static void drop_zeros(stk_axis *a, int32_t i)
+{
+    int32_t *c = a->coef + (ptrdiff_t)i * a->taps;
+    for (; c[0] == 0 && a->size[i] > 1; a->first[i]++)
+        memmove(c, c + 1, (size_t)--a->size[i] * sizeof(*c));
+}
+
+static void build_short(const stk_axis_params *p, const geometry *g, stk_axis *a)
+{
+    const int32_t count = a->count, taps = a->taps, most = p->wide ? INT32_MAX : INT16_MAX;
+    for (int32_t i = 0; i < count; i += LANES) four_windows(g, p->from, a, i);
+
+    int32_t longest = 1, first = 0, end = 0, *c = a->coef;
+    bool back = false;
+    for (int32_t i = 0; i < count; i++, c += taps) {
+        if (c[0] == 0) drop_zeros(a, i);
+        if (c[0] > most) c[0] = most; /* no other weight is as large */
+        const int32_t size = a->size[i];
+        back |= a->first[i] < first || a->first[i] + size < end;
+        first = a->first[i];
+        end = first + size;
+        if (size > longest) longest = size;
+    }
+    a->longest = longest;
+    a->copies = longest == 1;
+    if (back && !a->copies) make_monotone(a);
 }
 
 static int32_t precision_of(const stk_axis_params *p, const geometry *g)
@@ -188,14 +279,16 @@ static int32_t precision_of(const stk_axis_params *p, const geometry *g)
 INLINE void build_windows(const stk_axis_params *p, const geometry *g, double (*at)(double),
                           double *weights, stk_axis *a)
 {
-    a->copies = true;
+    a->longest = 1;
     for (int32_t i = 0; i < a->count; i++) {
         double sum;
         const int32_t n = weigh(g, at, p->from + i, weights, &a->first[i], &sum);
         a->first[i] += g->base;
         quantise(weights, sum, n, p->wide ? INT32_MAX : INT16_MAX, a, i);
-        a->copies &= a->size[i] == 1;
+        if (a->size[i] > a->longest) a->longest = a->size[i];
     }
+    a->copies = a->longest == 1;
+    if (!a->copies) make_monotone(a);
 }
 
 void stk_axis_build(const stk_axis_params *p, double *weights, stk_axis *a)
@@ -208,14 +301,12 @@ void stk_axis_build(const stk_axis_params *p, double *weights, stk_axis *a)
     }
     const geometry g = geometry_of(p);
     a->precision = precision_of(p, &g);
-    if (p->filter == STK_FILTER_BILINEAR)
+    if (p->filter == STK_FILTER_BILINEAR && g.support * 2 <= LANES)
+        build_short(p, &g, a);
+    else if (p->filter == STK_FILTER_BILINEAR)
         build_windows(p, &g, bilinear, weights, a);
     else
         build_windows(p, &g, g.kind->at, weights, a);
-    if (!a->copies) make_monotone(a);
-    a->longest = 1;
-    for (int32_t i = 0; i < a->count; i++)
-        if (a->size[i] > a->longest) a->longest = a->size[i];
 }
 
 void stk_axis_range(const stk_axis *a, int32_t *first, int32_t *end)

@@ -41,8 +41,8 @@ typedef struct stk_axis {
 /* The most taps that a window can have, before stk_axis_build knows them. */
 int32_t stk_axis_max_taps(const stk_axis_params *p);
 
-/* Fills *a, whose three arrays have room for count, count and count * taps, where taps is set to
- * stk_axis_max_taps; `weights` is scratch for that many. */
+/* Fills *a, whose three arrays have room for n, n and n * taps: n is count rounded up to a multiple
+ * of four, and taps is set to stk_axis_max_taps; `weights` is scratch for that many. */
 void stk_axis_build(const stk_axis_params *p, double *weights, stk_axis *a);
 
 /* Sources [*first, *end) are all that any destination uses. */

@@ -6,18 +6,18 @@
     IterableWithShuffle, SizedIterable,
     SizedIterableWithShuffle           what a source in Python has; for isinstance() and annotations
 
-Modules: `utils` (merging, repeating, shuffling sources).
+Modules: `utils` (merging, repeating, shuffling sources), `local_directory`, `imagenet`.
 Names are looked up when they are first used, so that importing the package costs nothing.
 """
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from . import utils
+    from . import imagenet, local_directory, utils
     from ._native import Directory, List, Source
     from ._protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
     from ._samplers import DistributedDeterministicSampler, DistributedRandomSampler
 
-_MODULES = ("utils",)
+_MODULES = ("imagenet", "local_directory", "utils")
 _HOMES = {
     "Directory": "_native",
     "DistributedDeterministicSampler": "_samplers",
@@ -38,6 +38,8 @@ __all__ = [
     "SizedIterable",
     "SizedIterableWithShuffle",
     "Source",
+    "imagenet",
+    "local_directory",
     "utils",
 ]
 

@@ -108,7 +108,7 @@ static void start_io(stk_run *run, int32_t index)
 }
 
 /* Nothing runs, and nothing can: what was begun came to no result, an incomplete batch say. */
-static bool is_stuck(const stk_run *run)
+static bool is_stuck(const stk_run *run) STK_REQUIRES(run_role)
 {
     if (run->tasks > 0) return false;
     for (size_t i = 0; i < run->num_nodes; i++) {

@@ -433,6 +433,25 @@ def test_regions_that_can_be():
     assert [stage.name for stage in b.get_config().pipes].count("placement") == 4
 
 
+@pytest.mark.parametrize(
+    ("marks", "error", "text"),
+    [
+        ([PlacementConfig(MAIN_PROCESS, buffer_size=0)], ValueError, "`buffer_size` must be a positive"),
+        ([PlacementConfig(3)], TypeError, "target must be a ProcessPoolExecutorConfig"),
+        ([PlacementConfig(ProcessPoolExecutorConfig(1))], ValueError, "has no stages"),
+        (
+            [PlacementConfig(ProcessPoolExecutorConfig(1)), Pipe(double, output_order="input")],
+            ValueError,
+            "output_order='input'",
+        ),
+    ],
+)
+def test_marks_made_by_hand_are_checked_when_built(src, marks, error, text):
+    config = PipelineConfig(SourceConfig(src), marks, SinkConfig(1))
+    with pytest.raises(error, match=text):
+        stoker.pipeline.build_pipeline(config, num_threads=1)
+
+
 def test_types_flow():
     typed_builder.run()
     assert PipelineBuilder[int]().add_source([1]).add_sink().get_config().src.source == [1]

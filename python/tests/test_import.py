@@ -9,6 +9,19 @@ from stoker import _stoker, errors
 from support import ok
 
 
+def test_building_loads_nothing_that_takes_long():
+    out = ok(
+        """
+        from stoker import PipelineBuilder
+        from stoker.pipeline.defs import *
+        PipelineBuilder().add_source([1]).pipe(len).aggregate(2).add_sink().get_config()
+        slow = {"typing", "asyncio", "inspect", "multiprocessing", "concurrent.futures", "fractions"}
+        print(*sorted(slow & set(sys.modules)))
+        """
+    )
+    assert out.split() == []
+
+
 def test_importing_loads_nothing_else():
     out = ok(
         """

@@ -6,6 +6,7 @@ from .. import _check, _stoker
 from ..ops import Op
 from ..source import Source
 from ._pipeline import Pipeline
+from ._placement import check_regions
 from .defs import BatchConfig, DisaggregateConfig, PipeConfig, SourceConfig
 
 TYPE_CHECKING = False
@@ -46,6 +47,7 @@ def build_pipeline(
     for argument, value in (("queue_class", queue_class), ("task_hook_factory", task_hook_factory)):
         if value is not None:
             raise TypeError(f"{argument} is for Python stages: see stats() for native ones")
+    check_regions(config.pipes, closed=False)
     plan = make_plan(config, limit)
     plan.check()
     assert isinstance(config.src, SourceConfig)

@@ -5,17 +5,20 @@ Names are looked up when they are first used, as those of stoker are.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from . import defs
+    from . import config as config
+    from . import defs as defs
     from ._build import build_pipeline
     from ._builder import PipelineBuilder
     from ._failure import PipelineFailure
     from ._hooks import TaskHook, TaskStatsHook
     from ._info import QueuePerfStats, StageInfo, TaskPerfStats
     from ._pipeline import Pipeline, PipelineIterator
+    from ._profile import ProfileHook, ProfileResult, profile_pipeline
     from ._queues import AsyncQueue, StatsQueue
     from ._sentinels import is_eof, is_epoch_end
+    from ._tasks import BackgroundTask, BackgroundTaskFactory, create_task
 
-_MODULES = ("defs",)
+_MODULES = ("config", "defs")
 _NAMES = {
     "_build": ("build_pipeline",),
     "_builder": ("PipelineBuilder",),
@@ -23,17 +26,23 @@ _NAMES = {
     "_hooks": ("TaskHook", "TaskStatsHook"),
     "_info": ("QueuePerfStats", "StageInfo", "TaskPerfStats"),
     "_pipeline": ("Pipeline", "PipelineIterator"),
+    "_profile": ("ProfileHook", "ProfileResult", "profile_pipeline"),
     "_queues": ("AsyncQueue", "StatsQueue"),
     "_sentinels": ("is_eof", "is_epoch_end"),
+    "_tasks": ("BackgroundTask", "BackgroundTaskFactory", "create_task"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AsyncQueue",
+    "BackgroundTask",
+    "BackgroundTaskFactory",
     "Pipeline",
     "PipelineBuilder",
     "PipelineFailure",
     "PipelineIterator",
+    "ProfileHook",
+    "ProfileResult",
     "QueuePerfStats",
     "StageInfo",
     "StatsQueue",
@@ -41,8 +50,10 @@ __all__ = [
     "TaskPerfStats",
     "TaskStatsHook",
     "build_pipeline",
+    "create_task",
     "is_eof",
     "is_epoch_end",
+    "profile_pipeline",
 ]
 
 

@@ -11,50 +11,18 @@ if TYPE_CHECKING:
     from . import errors, ops, pipeline, source
     from ._stoker import VERSION as __version__
     from ._stoker import Batch, Field, Sample
-    from .errors import (
-        BusyError,
-        CancelledError,
-        CorruptError,
-        DecodeError,
-        EndError,
-        EpochEnd,
-        Error,
-        ForkError,
-        InvalidArgumentError,
-        IOError,
-        LimitError,
-        NotFoundError,
-        OutOfMemoryError,
-        TimeoutError,
-        TooManyFailuresError,
-        UnsupportedError,
-    )
+    from .errors import *
     from .pipeline import Pipeline, PipelineBuilder, PipelineFailure
 
 _MODULES = ("errors", "ops", "pipeline", "source")
-_NAMES = {
-    "_stoker": ("Batch", "Field", "Sample"),
-    "errors": (
-        "BusyError",
-        "CancelledError",
-        "CorruptError",
-        "DecodeError",
-        "EndError",
-        "EpochEnd",
-        "Error",
-        "ForkError",
-        "InvalidArgumentError",
-        "IOError",
-        "LimitError",
-        "NotFoundError",
-        "OutOfMemoryError",
-        "TimeoutError",
-        "TooManyFailuresError",
-        "UnsupportedError",
-    ),
-    "pipeline": ("Pipeline", "PipelineBuilder", "PipelineFailure"),
+_HOMES = {  # of names in __all__; all others are errors
+    "Batch": "_stoker",
+    "Field": "_stoker",
+    "Pipeline": "pipeline",
+    "PipelineBuilder": "pipeline",
+    "PipelineFailure": "pipeline",
+    "Sample": "_stoker",
 }
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "Batch",
@@ -93,10 +61,10 @@ def __getattr__(name: str) -> object:
     value: object
     if name in _MODULES:
         value = import_module(f"{__name__}.{name}")
-    elif name in _HOMES:
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     elif name == "__version__":
         value = import_module(f"{__name__}._stoker").VERSION
+    elif name in __all__:
+        value = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -55,7 +55,8 @@ class Source:
             )
         endless = continuous or self.epochs is None
         if endless not in self._handles:
-            self._handles[endless] = self._make(-1 if endless else (self.epochs or 1))
+            made = self._make(-1 if endless else (self.epochs or 1))
+            return self._handles.setdefault(endless, made)  # another thread may have been faster
         return self._handles[endless]
 
     def _make(self, epochs: int) -> _stoker.Source:
@@ -156,7 +157,8 @@ class List(Source):
         List(image=[...], mask=[...])             several files a sample, decoded with one geometry
 
     `paths` is short for `image`.  `files` says which keywords are files rather than columns.
-    Labels and columns are sequences or arrays of numbers, strings or arrays of one shape.
+    Labels and columns are sequences or arrays of numbers, strings or arrays of one shape; none is
+    called id, key or substituted, which every batch has.
     The order's options are as in Directory.
     """
 

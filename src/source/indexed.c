@@ -5,6 +5,9 @@
 #include "base/alloc.h"
 #include "source/order.h"
 
+/* So often a source hears how far its reader has come, so that it can look ahead. */
+#define TELL_EVERY 256
+
 struct cursor {
     stk_indexed *x;
     stk_watcher watcher;
@@ -55,7 +58,7 @@ stk_err stk_indexed_next_id(void *cursor, int64_t *id, int64_t *epoch, stk_diag 
     /* Without a shuffle the position is the sample: it can be had before the total is known. */
     const int64_t position = stk_order_position(o, c->step);
     const int64_t wanted = o->shuffle ? INT64_MAX : position + 1;
-    if (!c->known.complete && c->known.available < wanted) {
+    if (!c->known.complete && (c->known.available < wanted || c->step % TELL_EVERY == 0)) {
         stk_err err = c->x->ops->look(c->x, wanted, &c->watcher, &c->known, diag);
         if (err) return err;
     }

@@ -36,8 +36,9 @@ typedef struct stk_indexed_ops {
     /* Begins to look for samples, if that was not done yet. */
     stk_err (*start)(stk_indexed *x, stk_diag *diag);
 
-    /* STK_OK: `wanted` samples are there, or all.  STK_EAGAIN: not known yet; arms w, unless it is
-     * NULL.  Others: the source failed before it had `wanted`.  *out is filled in at any rate. */
+    /* A reader has come to `wanted`.  STK_OK: so many samples are there, or all.  STK_EAGAIN: not
+     * known yet; arms w, unless it is NULL.  Others: the source failed before it had so many.
+     * *out is filled in at any rate. */
     stk_err (*look)(stk_indexed *x, int64_t wanted, stk_watcher *w, stk_look *out, stk_diag *diag);
 
     /* Disarms w and waits for calls of `wake` to return: must not be called from one. */

@@ -14,18 +14,17 @@
 /* Names found ahead of what readers want: enough for them to go on with while more are found, few
  * enough not to delay their first batch.  The more they have read, the more, so that a fast reader
  * of many names asks rarely. */
-#define LEAST_AHEAD 4096
+#define LEAST_AHEAD 1024
 #define MOST_AHEAD 65536
 
-/* A scan that takes longer, by so much a name, waits for a disk or a network: then many help. */
-#define WAITS_NS 1000000
-#define WAITS_NAME_NS 1000
+/* A scan that takes longer for so many names waits for a disk or a network: then many help. */
+#define WAITS_NS(names) (1000000 + 1000 * (int64_t)(names))
 
 struct stk_listing {
     char *path; /* these never change */
     stk_glob *glob;
     bool labels, flat, no_follow;
-    int processors;
+    int few_threads; /* where none waits */
 
     atomic_bool started;  /* set under the lock; `generation` is fixed by then */
     unsigned generation;  /* of forks */
@@ -41,9 +40,9 @@ struct stk_listing {
     stk_folder *stack;   /* folders with kids that nobody has taken; the next to take on top */
     stk_folder *pending; /* the next to release; NULL: none */
     bool root_taken, root_released, releasing;
-    int64_t available; /* names that are released */
-    int64_t found;     /* names of all folders that were scanned */
-    int64_t demand;    /* readers want, or wanted, as many released */
+    int64_t available;          /* names that are released */
+    int64_t found, num_scanned; /* names of the folders that were scanned, and those */
+    int64_t demand;             /* readers want, or wanted, as many released */
     int num_threads, idle, busy;
     bool slow; /* scans wait */
     stk_thread threads[STK_MAX_LIST_THREADS];
@@ -59,7 +58,8 @@ stk_err stk_listing_new(const stk_listing_opts *opts, stk_listing **out, stk_dia
     l->labels = opts->labels;
     l->flat = opts->flat;
     l->no_follow = opts->no_follow;
-    l->processors = stk_usable_processors();
+    l->few_threads = stk_usable_processors();
+    if (l->few_threads > STK_MAX_LIST_THREADS) l->few_threads = STK_MAX_LIST_THREADS;
     l->demand = opts->in_order ? 0 : INT64_MAX;
     size_t len = strlen(opts->path);
     while (len > 1 && opts->path[len - 1] == '/') len--;
@@ -237,10 +237,10 @@ static bool may_take_locked(const stk_listing *l) STK_REQUIRES(l->lock)
     if (l->demand == INT64_MAX) return true;
     /* Folders are not quite taken in the order of release: the next one may wait behind many. */
     if (l->available < l->demand && !l->busy) return true;
-    const int64_t ahead = l->demand < LEAST_AHEAD  ? LEAST_AHEAD
-                          : l->demand > MOST_AHEAD ? MOST_AHEAD
-                                                   : l->demand;
-    return l->found < l->demand + ahead;
+    int64_t ahead = l->demand > LEAST_AHEAD ? l->demand : LEAST_AHEAD;
+    if (ahead > MOST_AHEAD) ahead = MOST_AHEAD;
+    const int64_t each = l->num_scanned ? l->found / l->num_scanned : LEAST_AHEAD;
+    return l->found + l->busy * each < l->demand + ahead; /* with what is being scanned, about */
 }
 
 static stk_folder *take_locked(stk_listing *l) STK_REQUIRES(l->lock)
@@ -274,8 +274,7 @@ static void call_help_locked(stk_listing *l) STK_REQUIRES(l->lock)
         stk_cond_signal(&l->work);
         return;
     }
-    const int most =
-        l->slow || l->processors > STK_MAX_LIST_THREADS ? STK_MAX_LIST_THREADS : l->processors;
+    const int most = l->slow ? STK_MAX_LIST_THREADS : l->few_threads;
     if (l->num_threads >= most || !start_thread_locked(l)) return;
     stk_diag diag;
     stk_diag_set(&diag, STK_ELIMIT, "%s: the system refused a thread to list folders", l->path);
@@ -321,10 +320,11 @@ static void scan_all_locked(stk_listing *l, void *buffer) STK_REQUIRES(l->lock)
         scan(l, f, buffer);
         const int64_t took = stk_clock_ns() - began;
         stk_mutex_lock(&l->lock);
-        l->slow |= took > WAITS_NS + WAITS_NAME_NS * (int64_t)f->files.num;
+        l->slow |= took > WAITS_NS(f->files.num);
         l->busy--;
         f->scanned = true;
         l->found += f->files.num;
+        l->num_scanned += f != &l->root;
         if (f->num_kids) {
             f->below = l->stack;
             l->stack = f;

@@ -10,7 +10,7 @@
  * listing, after the files of all folders before it.
  *
  * Where readers need no total (in_order), threads find names ahead of what was asked for, at least
- * 4,096 and at most 65,536 of them and what is in the folders being scanned, and then wait until
+ * 1,024 and at most 65,536 of them and what is in the folders being scanned, and then wait until
  * more is asked for.  Who asks for all (INT64_MAX, or stk_listing_wait) gets all at once.
  *
  * The failpoint "dir.list" is hit when it is a folder's turn to be released, the root first.

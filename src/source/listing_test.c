@@ -255,7 +255,7 @@ static void names_are_found_when_they_are_needed(void)
     int64_t id;
     CHECK_EQ(reader_open(&r, s), STK_OK);
     CHECK_EQ(reader_next(&r, &id, true), STK_OK);
-    while (found.available < 4096) CHECK_EQ(x->ops->look(x, 0, NULL, &found, NULL), STK_OK);
+    while (found.available < 1024) CHECK_EQ(x->ops->look(x, 0, NULL, &found, NULL), STK_OK);
     add_file(&t, FOLDERS - 1, FILES);
     for (int64_t i = 1; i < FOLDERS * FILES + 1; i++) {
         CHECK_EQ(reader_next(&r, &id, true), STK_OK);

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._failure import PipelineFailure
     from ._hooks import TaskHook, TaskStatsHook
     from ._info import QueuePerfStats, StageInfo, TaskPerfStats
+    from ._monitor import ProcessGroupResourceUsage, ProcessGroupStatsMonitor
     from ._pipeline import Pipeline, PipelineIterator
     from ._profile import ProfileHook, ProfileResult, profile_pipeline
     from ._queues import AsyncQueue, StatsQueue
@@ -25,6 +26,7 @@ _NAMES = {
     "_failure": ("PipelineFailure",),
     "_hooks": ("TaskHook", "TaskStatsHook"),
     "_info": ("QueuePerfStats", "StageInfo", "TaskPerfStats"),
+    "_monitor": ("ProcessGroupResourceUsage", "ProcessGroupStatsMonitor"),
     "_pipeline": ("Pipeline", "PipelineIterator"),
     "_profile": ("ProfileHook", "ProfileResult", "profile_pipeline"),
     "_queues": ("AsyncQueue", "StatsQueue"),
@@ -41,6 +43,8 @@ __all__ = [
     "PipelineBuilder",
     "PipelineFailure",
     "PipelineIterator",
+    "ProcessGroupResourceUsage",
+    "ProcessGroupStatsMonitor",
     "ProfileHook",
     "ProfileResult",
     "QueuePerfStats",

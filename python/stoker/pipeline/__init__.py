@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from . import defs as defs
     from ._build import build_pipeline
     from ._builder import PipelineBuilder
+    from ._cache import cache_iterator
     from ._failure import PipelineFailure
     from ._hooks import TaskHook, TaskStatsHook
     from ._info import QueuePerfStats, StageInfo, TaskPerfStats
@@ -23,6 +24,7 @@ _MODULES = ("config", "defs")
 _NAMES = {
     "_build": ("build_pipeline",),
     "_builder": ("PipelineBuilder",),
+    "_cache": ("cache_iterator",),
     "_failure": ("PipelineFailure",),
     "_hooks": ("TaskHook", "TaskStatsHook"),
     "_info": ("QueuePerfStats", "StageInfo", "TaskPerfStats"),
@@ -54,6 +56,7 @@ __all__ = [
     "TaskPerfStats",
     "TaskStatsHook",
     "build_pipeline",
+    "cache_iterator",
     "create_task",
     "is_eof",
     "is_epoch_end",

@@ -32,39 +32,43 @@ class Quantile:
         self.extend((value,))
 
     def extend(self, values: Iterable[float]) -> None:
-        for value in values:
-            if self.count < 5:
-                self._heights.append(value)
-                self._heights.sort()
-                self.count += 1
-            else:
-                self._move(value)
-
-    def _move(self, value: float) -> None:
         q, n = self._heights, self._positions
-        if value < q[0]:
-            q[0] = value
-            above = 1
-        elif value >= q[4]:
-            q[4] = value
-            above = 4
-        else:
-            above = 1
-            while value >= q[above]:
-                above += 1
-        for i in range(above, 5):
-            n[i] += 1
-        self.count += 1
-        for i in (1, 2, 3):
-            missing = 1 + (self.count - 1) * self._steps[i] - n[i]
-            if missing >= 1 and n[i + 1] - n[i] > 1:
-                self._shift(i, 1)
-            elif missing <= -1 and n[i - 1] - n[i] < -1:
-                self._shift(i, -1)
+        _, step1, step2, step3, _ = self._steps
+        count = self.count
+        for value in values:
+            if count < 5:
+                q.append(value)
+                q.sort()
+                count += 1
+                continue
+            if value < q[2]:
+                n[2] += 1
+                n[3] += 1
+                if value < q[1]:
+                    n[1] += 1
+                    if value < q[0]:
+                        q[0] = value
+            elif value < q[3]:
+                n[3] += 1
+            elif value > q[4]:
+                q[4] = value
+            n[4] += 1
+            if not -1 < 1 + count * step1 - n[1] < 1:
+                self._shift(1, 1 + count * step1)
+            if not -1 < 1 + count * step2 - n[2] < 1:
+                self._shift(2, 1 + count * step2)
+            if not -1 < 1 + count * step3 - n[3] < 1:
+                self._shift(3, 1 + count * step3)
+            count += 1
+        self.count = count
 
-    def _shift(self, i: int, by: int) -> None:
+    def _shift(self, i: int, wanted: float) -> None:
+        """Moves a marker by one towards the position that is wanted, if no other is there."""
         q, n = self._heights, self._positions
         below, above = n[i] - n[i - 1], n[i + 1] - n[i]
+        by = 1 if wanted > n[i] else -1
+        if (above if by > 0 else below) <= 1:
+            return
         slopes = (below + by) * (q[i + 1] - q[i]) / above + (above - by) * (q[i] - q[i - 1]) / below
         height = q[i] + by * slopes / (below + above)
         if not q[i - 1] < height < q[i + 1]:  # the order of the markers holds on a line

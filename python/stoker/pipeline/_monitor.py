@@ -90,7 +90,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
 
     def __init__(
         self,
-        callback: Callable[[ProcessGroupResourceUsage], Awaitable[None] | None],
+        callback: Callable[[ProcessGroupResourceUsage], object],
         interval: float = 60,
         mp_context: BaseContext | None = None,
     ) -> None:
@@ -133,7 +133,7 @@ class ProcessGroupStatsMonitor(BackgroundTask):
                 waits = self.callback(
                     ProcessGroupResourceUsage(pid, pgid, float(cpu_percent), *map(int, counts))
                 )
-                if waits is not None:
+                if isinstance(waits, Awaitable):
                     await waits
             except Exception:
                 LOGGER.exception("the callback of ProcessGroupStatsMonitor failed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typed_source
 from stoker.source import (
     DistributedDeterministicSampler,
     DistributedRandomSampler,
@@ -55,3 +56,10 @@ def test_protocols_can_be_subclassed_and_subscripted():
             pass
 
     assert isinstance(Own(), IterableWithShuffle) and list(Own()) == [1]
+
+
+def test_types_are_what_they_say(tmp_path):
+    picture = tmp_path / "val/n01440764/ILSVRC2012_val_00000293.JPEG"
+    picture.parent.mkdir(parents=True)
+    picture.touch()
+    typed_source.run(tmp_path)

@@ -11,6 +11,7 @@ import pytest
 
 from stoker.pipeline import StageInfo, TaskHook, TaskPerfStats, TaskStatsHook
 from stoker.pipeline import _hooks
+from stoker.pipeline._hooks import stage_context, task_context
 
 INFO = StageInfo(0, "2", "double", 3)
 
@@ -245,6 +246,45 @@ def test_subclasses_wrap_it(clock):
 
     asyncio.run(ended())
     assert hook.num_tasks == 1
+
+
+class Forgot(TaskHook):
+    async def stage_hook(self):
+        yield
+
+    async def task_hook(self, input_item=None):
+        return None
+
+
+def test_what_is_no_context_manager_is_refused():
+    with pytest.raises(ValueError, match=r"`stage_hook\(\)` of Forgot .*asynccontextmanager"):
+        stage_context(Forgot())
+    with pytest.raises(ValueError, match=r"`task_hook\(\)` of Forgot .*asynccontextmanager"):
+        task_context(Forgot(), "item")
+
+
+def test_what_is_one_is_taken():
+    class Own:
+        async def __aenter__(self):
+            pass
+
+        async def __aexit__(self, *exc):
+            pass
+
+    class Mine(TaskHook):
+        def task_hook(self, input_item=None):
+            self.item = input_item
+            return own
+
+    own, hook = Own(), Mine()
+    assert task_context(hook, "item") is own and hook.item == "item"
+
+    async def main():
+        async with stage_context(hook), stage_context(TaskStatsHook(INFO)):
+            async with task_context(TaskStatsHook(INFO), 1):
+                return "through"
+
+    assert asyncio.run(main()) == "through"
 
 
 def test_perf_stats_are_plain_values():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-__all__ = ["TaskHook", "TaskPerfStats", "TaskStatsHook"]
+__all__ = ["TaskHook", "TaskPerfStats", "TaskStatsHook", "stage_context", "task_context"]
 
 
 class TaskHook(ABC):
@@ -126,3 +126,26 @@ class _Timed(AbstractAsyncContextManager[None]):
             self._hook._count(time.perf_counter() - self._start)
         elif issubclass(kind, Exception) and not issubclass(kind, StopAsyncIteration):
             self._hook.num_tasks += 1
+
+
+def stage_context(hook: TaskHook) -> AbstractAsyncContextManager[None]:
+    """What hook.stage_hook() gives; ValueError: it is no async context manager."""
+    return _checked(hook, "stage_hook", hook.stage_hook())
+
+
+def task_context(hook: TaskHook, item: object) -> AbstractAsyncContextManager[None]:
+    """What hook.task_hook(item) gives; ValueError: it is no async context manager."""
+    return _checked(hook, "task_hook", hook.task_hook(item))
+
+
+def _checked(hook: TaskHook, method: str, context: Any) -> AbstractAsyncContextManager[None]:
+    if hasattr(context, "__aenter__") and hasattr(context, "__aexit__"):
+        checked: AbstractAsyncContextManager[None] = context
+        return checked
+    close = getattr(context, "close", None)
+    if close is not None:
+        close()  # a coroutine would warn that nobody awaits it
+    raise ValueError(
+        f"`{method}()` of {type(hook).__name__} must give an async context manager, not "
+        f"{type(context).__name__}: is @contextlib.asynccontextmanager missing?"
+    )

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from ._info import QueuePerfStats, StageInfo, TaskPerfStats
     from ._monitor import ProcessGroupResourceUsage, ProcessGroupStatsMonitor
     from ._pipeline import Pipeline, PipelineIterator
+    from ._priority import (
+        PriorityExecutorEntrypoint,
+        PriorityInterpreterPoolExecutor,
+        PriorityProcessPoolExecutor,
+        PriorityThreadPoolExecutor,
+    )
     from ._profile import ProfileHook, ProfileResult, profile_pipeline
     from ._queues import AsyncQueue, StatsQueue
     from ._sentinels import is_eof, is_epoch_end
@@ -30,6 +36,12 @@ _NAMES = {
     "_info": ("QueuePerfStats", "StageInfo", "TaskPerfStats"),
     "_monitor": ("ProcessGroupResourceUsage", "ProcessGroupStatsMonitor"),
     "_pipeline": ("Pipeline", "PipelineIterator"),
+    "_priority": (
+        "PriorityExecutorEntrypoint",
+        "PriorityInterpreterPoolExecutor",
+        "PriorityProcessPoolExecutor",
+        "PriorityThreadPoolExecutor",
+    ),
     "_profile": ("ProfileHook", "ProfileResult", "profile_pipeline"),
     "_queues": ("AsyncQueue", "StatsQueue"),
     "_sentinels": ("is_eof", "is_epoch_end"),
@@ -45,6 +57,10 @@ __all__ = [
     "PipelineBuilder",
     "PipelineFailure",
     "PipelineIterator",
+    "PriorityExecutorEntrypoint",
+    "PriorityInterpreterPoolExecutor",
+    "PriorityProcessPoolExecutor",
+    "PriorityThreadPoolExecutor",
     "ProcessGroupResourceUsage",
     "ProcessGroupStatsMonitor",
     "ProfileHook",

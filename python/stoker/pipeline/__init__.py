@@ -7,6 +7,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import config as config
     from . import defs as defs
+    from ._arena_pool import SharedMemorySegmentPool
+    from ._arena_ring import SharedMemoryRingBuffer
     from ._build import build_pipeline
     from ._builder import PipelineBuilder
     from ._cache import cache_iterator
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
     from ._profile import ProfileHook, ProfileResult, profile_pipeline
     from ._queues import AsyncQueue, StatsQueue
     from ._sentinels import is_eof, is_epoch_end
+    from ._subprocess import iterate_in_subprocess, run_pipeline_in_subprocess
     from ._tasks import BackgroundTask, BackgroundTaskFactory, create_task
 
 _MODULES = ("config", "defs")
 _NAMES = {
+    "_arena_pool": ("SharedMemorySegmentPool",),
+    "_arena_ring": ("SharedMemoryRingBuffer",),
     "_build": ("build_pipeline",),
     "_builder": ("PipelineBuilder",),
     "_cache": ("cache_iterator",),
@@ -45,6 +50,7 @@ _NAMES = {
     "_profile": ("ProfileHook", "ProfileResult", "profile_pipeline"),
     "_queues": ("AsyncQueue", "StatsQueue"),
     "_sentinels": ("is_eof", "is_epoch_end"),
+    "_subprocess": ("iterate_in_subprocess", "run_pipeline_in_subprocess"),
     "_tasks": ("BackgroundTask", "BackgroundTaskFactory", "create_task"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
@@ -66,6 +72,8 @@ __all__ = [
     "ProfileHook",
     "ProfileResult",
     "QueuePerfStats",
+    "SharedMemoryRingBuffer",
+    "SharedMemorySegmentPool",
     "StageInfo",
     "StatsQueue",
     "TaskHook",
@@ -76,7 +84,9 @@ __all__ = [
     "create_task",
     "is_eof",
     "is_epoch_end",
+    "iterate_in_subprocess",
     "profile_pipeline",
+    "run_pipeline_in_subprocess",
 ]
 
 

@@ -27,7 +27,9 @@ STK_BEGIN
     X(EAGAIN, -11, "not ready yet")                                       \
     X(EFORK, -12, "made before fork: use it in the process that made it") \
     X(ETOOMANY, -13, "more samples failed than allowed")                  \
-    X(EEPOCH, -14, "end of an epoch; reading on gives the next one")
+    X(EEPOCH, -14, "end of an epoch; reading on gives the next one")      \
+    X(ESKIP, -15, "no result, and no failure")                            \
+    X(EFOREIGN, -16, "an op of another runtime failed")
 
 typedef enum stk_err {
     STK_OK = 0,

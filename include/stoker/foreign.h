@@ -46,6 +46,14 @@ STK_API void stk_foreign_unref(stk_foreign **f);
 /* Borrowed: valid while the caller's reference is. */
 STK_API void *stk_foreign_handle(const stk_foreign *f);
 
+/* Puts another handle in the place of the one there, which is the caller's from now on.  For
+ * whoever has the only reference. */
+STK_API void *stk_foreign_swap(stk_foreign *f, void *handle);
+
+/* Gives up *f and gives its handle, not released, to the caller, who has the only reference.  NULL:
+ * there are others, and *f was given up like any reference. */
+STK_API void *stk_foreign_take(stk_foreign **f);
+
 /* Releases every dead handle of the domain on this thread; returns how many. */
 STK_API size_t stk_foreign_drain(stk_foreign_domain *d);
 

@@ -44,8 +44,14 @@ typedef struct stk_op_class {
     stk_err (*open)(const void *params, void **state, stk_diag *diag);
     void (*close)(void *state);
 
-    /* Map: replaces the item's data.  On failure the item's data does not matter. */
+    /* Map: replaces the item's data.  On failure the item's data does not matter.
+     * STK_ESKIP: there is no result, which is no failure: the item's place stays empty. */
     stk_err (*run)(const void *params, void *state, stk_item *item, stk_diag *diag);
+
+    /* Fold: `run` consumes items and leaves a result in some of them (STK_ESKIP: in none), and
+     * `flush` gives what is left at the end of an epoch and of the input in `out`, which has the
+     * identity of the last item.  STK_ESKIP: nothing.  A fold runs one item after the other. */
+    stk_err (*flush)(const void *params, void *state, stk_item *out, stk_diag *diag);
 
     /* Expand (instead of run): makes output number `index` (0, 1, ...) of `in` in `out`, which
      * has in's identity and no data.  STK_EEND: there are no more.  *cursor starts NULL, is the

@@ -28,6 +28,7 @@ typedef struct stk_plan stk_plan;
 #define STK_MAX_PATHS 16  /* of one route or merge */
 #define STK_MAX_CONCURRENCY 1024
 #define STK_MAX_CAPACITY 512 /* of one queue */
+#define STK_MAX_SINK 1048576
 #define STK_MAX_BATCH 1048576
 
 typedef enum stk_order {
@@ -42,6 +43,7 @@ typedef enum stk_on_error {
 } stk_on_error;
 
 #define STK_UNLIMITED INT64_C(-1)
+#define STK_MAX_GROUPS 64 /* of foreign threads, see stoker/lane.h */
 
 typedef struct stk_stage_opts {
     const char *name;    /* NULL: the op's; copied */
@@ -52,6 +54,8 @@ typedef struct stk_stage_opts {
     int64_t
         max_failures; /* skip: more than this end the run; 0: STK_UNLIMITED; < 0: none allowed */
     double max_failure_rate; /* skip: in (0, 1], from the 100th item on; 0: no limit */
+    bool shared_limit; /* skip: counted together with the others that say so: stk_plan_limit */
+    uint32_t group;    /* of foreign threads that run it; 0: threads of the run */
 } stk_stage_opts;
 
 typedef struct stk_batch_opts {
@@ -73,6 +77,13 @@ STK_API void stk_plan_free(stk_plan **plan);
 
 /* Takes the source. */
 STK_API void stk_plan_source(stk_plan *plan, stk_source *source);
+
+/* The same for a source whose `next` runs on the lanes of a group of foreign threads, and may
+ * block there. */
+STK_API void stk_plan_foreign_source(stk_plan *plan, stk_source *source, uint32_t group);
+
+/* The limit of all stages with shared_limit, as in stk_stage_opts. */
+STK_API void stk_plan_limit(stk_plan *plan, int64_t max_failures, double max_failure_rate);
 
 /* Takes the op.  `opts` may be NULL.  An op with `expand` makes an expand stage. */
 STK_API void stk_plan_pipe(stk_plan *plan, stk_op *op, const stk_stage_opts *opts);

@@ -6,7 +6,7 @@
 #ifndef STK_STATS_H
 #define STK_STATS_H
 
-#include <stoker/error.h>
+#include <stoker/foreign.h>
 
 STK_BEGIN
 
@@ -63,6 +63,7 @@ typedef struct stk_failure {
     int64_t epoch; /* -1 where a source failed */
     char *key;     /* path of the file that failed; "" where there is none */
     stk_diag diag;
+    stk_foreign *cause; /* STK_EFOREIGN: what the op of another runtime raised; else NULL */
 } stk_failure;
 
 STK_END

@@ -12,9 +12,11 @@ struct stk_foreign_domain {
     void *ctx;
     unsigned generation; /* of the process that made it */
 
+    atomic_size_t refs; /* the owner's, one for each handle, one for each running notify */
+    atomic_bool any;    /* dead handles, about: to look without the lock */
+
     stk_mutex lock; /* guards everything below */
     stk_cond quiet; /* notifying became 0 */
-    size_t refs;    /* the owner's, one for each handle, one for each running notify */
     size_t notifying;
     bool closed;
     stk_foreign *dead; /* first to die first */
@@ -46,7 +48,7 @@ stk_err stk_foreign_domain_new(stk_foreign_release_fn *release, stk_foreign_noti
     d->notify = notify;
     d->ctx = ctx;
     d->generation = stk_fork_generation();
-    d->refs = 1;
+    atomic_init(&d->refs, 1);
     d->dead_end = &d->dead;
 
     stk_err err = stk_mutex_init(&d->lock);
@@ -70,25 +72,22 @@ static stk_foreign *take_dead_locked(stk_foreign_domain *d) STK_REQUIRES(d->lock
     stk_foreign *list = d->dead;
     d->dead = NULL;
     d->dead_end = &d->dead;
+    atomic_store_explicit(&d->any, false, memory_order_relaxed);
     return list;
 }
 
 /* Gives up `count` references. */
 static void domain_unref(stk_foreign_domain *d, size_t count)
 {
-    stk_mutex_lock(&d->lock);
-    assert(d->refs >= count);
-    d->refs -= count;
-    const bool last = d->refs == 0;
-    stk_mutex_unlock(&d->lock);
-    if (last) domain_free(d);
+    if (atomic_fetch_sub_explicit(&d->refs, count, memory_order_acq_rel) == count) domain_free(d);
 }
 
 size_t stk_foreign_drain(stk_foreign_domain *d)
 {
     size_t count = 0;
     if (forked(d)) return 0;
-    for (;;) { /* again: a release may be the end of another handle */
+    while (atomic_load_explicit(
+        &d->any, memory_order_relaxed)) { /* again: a release may be the end of another handle */
         stk_mutex_lock(&d->lock);
         stk_foreign *list = take_dead_locked(d);
         stk_mutex_unlock(&d->lock);
@@ -137,10 +136,7 @@ stk_err stk_foreign_new(stk_foreign_domain *d, void *handle, stk_foreign **out)
     f->handle = handle;
     atomic_init(&f->refs, 1);
 
-    stk_mutex_lock(&d->lock);
-    assert(!d->closed);
-    d->refs++;
-    stk_mutex_unlock(&d->lock);
+    atomic_fetch_add_explicit(&d->refs, 1, memory_order_relaxed);
     return STK_OK;
 }
 
@@ -176,12 +172,13 @@ void stk_foreign_unref(stk_foreign **pf)
     const bool closed = d->closed;
     const bool tell = !closed && !d->dead && d->notify;
     if (tell) {
-        d->refs++;
+        atomic_fetch_add_explicit(&d->refs, 1, memory_order_relaxed);
         d->notifying++;
     }
     if (!closed) {
         *d->dead_end = f;
         d->dead_end = &f->next;
+        atomic_store_explicit(&d->any, true, memory_order_relaxed);
     }
     stk_mutex_unlock(&d->lock);
 
@@ -190,6 +187,28 @@ void stk_foreign_unref(stk_foreign **pf)
         domain_unref(d, 1);
     }
     if (tell) notify_and_unref(d);
+}
+
+void *stk_foreign_swap(stk_foreign *f, void *handle)
+{
+    void *before = f->handle;
+    f->handle = handle;
+    return before;
+}
+
+void *stk_foreign_take(stk_foreign **pf)
+{
+    stk_foreign *f = *pf;
+    if (forked(f->domain) || atomic_load_explicit(&f->refs, memory_order_acquire) != 1) {
+        stk_foreign_unref(pf);
+        return NULL;
+    }
+    *pf = NULL;
+    void *handle = f->handle;
+    stk_foreign_domain *d = f->domain;
+    stk_free(f);
+    domain_unref(d, 1);
+    return handle;
 }
 
 void *stk_foreign_handle(const stk_foreign *f)

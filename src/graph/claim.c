@@ -14,10 +14,27 @@ static size_t burst_of(const node *n)
     return k < 1 ? 1 : k > MAX_BURST ? MAX_BURST : (size_t)k;
 }
 
+/* Between foreign stages nobody knows how much memory an item holds, so a window grows only while
+ * it is what holds two quick stages up: it was full, and then ran empty.  What waits in it is then
+ * little work, and what is made in little time is little memory. */
+static void grow(edge *e)
+{
+    if (!e->starved) return;
+    e->starved = e->was_full = false;
+    const double from = e->from->cost_ns, to = e->to ? e->to->cost_ns : 0;
+    const double cost = from > to ? from : to;
+    if (from < 0) return;
+    const double most = 8 * WINDOW_NS / (cost + 1);
+    const uint32_t w = most > EDGE_RING ? EDGE_RING : (uint32_t)most;
+    const uint32_t next = 2 * e->window < w ? 2 * e->window : w;
+    if (next > e->window) e->window = next;
+}
+
 /* Cheap on both sides: many may be on their way without using much memory or time. */
 static void widen(edge *e)
 {
-    if (e->fixed || !e->to) return;
+    if (e->adaptive) grow(e);
+    if (e->fixed || e->adaptive || !e->to) return;
     const double from = e->from->cost_ns, to = e->to->cost_ns;
     const double cost = from > to ? from : to;
     if (from < 0 || to < 0 || cost * EDGE_RING > WINDOW_NS * 8) return;
@@ -36,17 +53,51 @@ static void give_task(node *n, task *t)
     t->node = n;
     t->done = 0;
     t->end = STK_OK;
+    t->flush = false;
+    t->shared = n->group != 0;
+    if (t->shared) shared_begin(t);
     n->running++;
     n->run->tasks++;
 }
 
-/* In completion order the end of an epoch may not overtake, nor be overtaken. */
-static bool pass_mark(node *n)
+/* In completion order the end of an epoch, or of the run, may not overtake, nor be overtaken. */
+static bool is_barrier(const stk_item *item)
+{
+    return item->state == ITEM_MARK || item->state == ITEM_ERROR;
+}
+
+static bool pass_barrier(node *n)
 {
     const stk_item *item = edge_peek(n->in);
-    if (!item || item->state != ITEM_MARK) return false;
+    if (!item || !is_barrier(item)) return false;
     if (n->running > 0 || n->returned || !edge_room(n->out)) return false;
+    if (node_folds(n) && !n->flushed) return false;
+    n->flushed = false;
     edge_append(n->out, edge_take(n->in));
+    return true;
+}
+
+/* A fold gives what it holds before the next end. */
+static bool can_flush(const node *n)
+{
+    if (!node_folds(n) || n->flushed || n->running > 0 || n->returned || !edge_room(n->out))
+        return false;
+    const stk_item *item = edge_peek(n->in);
+    return item ? is_barrier(item) : edge_done(n->in);
+}
+
+static bool claim_flush(node *n, task *t) STK_REQUIRES(run_role)
+{
+    if (!can_flush(n)) return false;
+    t->items[0] = run_item_get(n->run);
+    if (!t->items[0]) {
+        run_abort(n->run, STK_ENOMEM, "no memory for a result");
+        return false;
+    }
+    n->out->reserved++;
+    t->num = 1;
+    give_task(n, t);
+    t->flush = true;
     return true;
 }
 
@@ -59,7 +110,7 @@ static stk_item *take_for_map(node *n)
     }
     if (n->order == STK_ORDER_COMPLETION) {
         item = edge_peek(n->in);
-        if (!item || item->state == ITEM_MARK || !edge_room(n->out)) return NULL;
+        if (!item || is_barrier(item) || !edge_room(n->out)) return NULL;
         n->out->reserved++;
         return edge_take(n->in);
     }
@@ -68,13 +119,13 @@ static stk_item *take_for_map(node *n)
     return n->in->low < limit ? edge_take(n->in) : NULL;
 }
 
-static bool claim_map(node *n, task *t)
+static bool claim_map(node *n, task *t) STK_REQUIRES(run_role)
 {
-    if (n->running >= n->concurrency) return false;
+    if (n->running >= n->concurrency || n->failed) return false;
     if (n->in_turn && n->concurrency == 1 && n->running > 0) return false;
     widen(n->in);
     widen(n->out);
-    while (n->order == STK_ORDER_COMPLETION && pass_mark(n)) continue;
+    while (n->order == STK_ORDER_COMPLETION && pass_barrier(n)) continue;
     const size_t most = burst_of(n);
     t->num = 0;
     while (t->num < most) {
@@ -83,7 +134,7 @@ static bool claim_map(node *n, task *t)
         item->link = NULL;
         t->items[t->num++] = item;
     }
-    if (t->num == 0) return false;
+    if (t->num == 0) return claim_flush(n, t);
     give_task(n, t);
     return true;
 }
@@ -92,7 +143,7 @@ static bool claim_source(node *n, task *t) STK_REQUIRES(run_role)
 {
     if (n->running > 0 || n->src.ended || n->src.waiting) return false;
     widen(n->out);
-    const size_t most = n->cost_ns < 0 ? 4 : burst_of(n);
+    const size_t most = n->cost_ns < 0 && !n->group ? 4 : burst_of(n);
     t->num = 0;
     while (t->num < most && edge_room(n->out)) {
         stk_item *item = run_item_get(n->run);
@@ -147,16 +198,17 @@ static bool claim(node *n, task *t) STK_REQUIRES(run_role)
         give_task(n, t);
         return true;
     case NODE_JOIN:
+    case NODE_PASS:
     case NODE_MERGE: break; /* they only move: settle */
     }
     return false;
 }
 
-bool run_claim(stk_run *run, bool blocking, task *t)
+bool run_claim(stk_run *run, const lane *l, task *t)
 {
     for (size_t i = run->num_nodes; i-- > 0;) {
         node *n = &run->nodes[i];
-        if (n->blocking == blocking && claim(n, t)) return true;
+        if (n->group == l->group && n->blocking == l->blocking && claim(n, t)) return true;
     }
     return false;
 }
@@ -168,12 +220,13 @@ size_t node_ready(const node *n)
     case NODE_SOURCE:
         return n->running == 0 && !n->src.ended && !n->src.waiting && edge_room(n->out);
     case NODE_MAP: {
-        if (n->running >= n->concurrency) return 0;
+        if (n->running >= n->concurrency || n->failed) return 0;
         if (n->returned) return 1;
         if (n->order == STK_ORDER_COMPLETION) {
+            if (can_flush(n)) return 1;
             const stk_item *item = edge_peek(n->in);
             if (!item || !edge_room(n->out)) return 0;
-            return item->state == ITEM_MARK ? n->running == 0 : n->in->len;
+            return is_barrier(item) ? n->running == 0 : n->in->len;
         }
         if (n->in_turn)
             return edge_peek(n->in) && edge_room_at(n->out, n->in->low) ? n->in->len : 0;
@@ -183,6 +236,7 @@ size_t node_ready(const node *n)
     case NODE_ROUTE: return n->running == 0 && !n->route.head && edge_peek(n->in);
     case NODE_EXPAND: return expand_ready(n);
     case NODE_JOIN:
+    case NODE_PASS:
     case NODE_MERGE: break;
     }
     return 0;

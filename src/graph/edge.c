@@ -2,21 +2,45 @@
 
 #include <assert.h>
 
-static bool get_bit(const uint64_t *bits, uint64_t seq)
+#include "base/alloc.h"
+
+stk_err edge_init(edge *e, size_t most)
 {
-    const uint64_t i = seq % EDGE_RING;
+    e->size = EDGE_RING; /* a power of two, so that places are found by masking */
+    while (e->size < most) e->size *= 2;
+    e->ring = stk_alloc_zero(e->size, sizeof(*e->ring));
+    e->ready = stk_alloc_zero(e->size / 64, sizeof(*e->ready));
+    e->taken = stk_alloc_zero(e->size / 64, sizeof(*e->taken));
+    return e->ring && e->ready && e->taken ? STK_OK : STK_ENOMEM;
+}
+
+void edge_fini(edge *e)
+{
+    stk_free(e->ring);
+    stk_free(e->ready);
+    stk_free(e->taken);
+}
+
+static uint64_t slot_of(const edge *e, uint64_t seq)
+{
+    return seq & (e->size - 1);
+}
+
+static bool get_bit(const edge *e, const uint64_t *bits, uint64_t seq)
+{
+    const uint64_t i = slot_of(e, seq);
     return bits[i / 64] >> (i % 64) & 1;
 }
 
-static void set_bit(uint64_t *bits, uint64_t seq)
+static void set_bit(const edge *e, uint64_t *bits, uint64_t seq)
 {
-    const uint64_t i = seq % EDGE_RING;
+    const uint64_t i = slot_of(e, seq);
     bits[i / 64] |= UINT64_C(1) << (i % 64);
 }
 
-static void clear_bit(uint64_t *bits, uint64_t seq)
+static void clear_bit(const edge *e, uint64_t *bits, uint64_t seq)
 {
-    const uint64_t i = seq % EDGE_RING;
+    const uint64_t i = slot_of(e, seq);
     bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
 }
 
@@ -32,10 +56,10 @@ bool edge_room(const edge *e)
 
 void edge_put(edge *e, stk_item *item, uint64_t seq)
 {
-    assert(seq >= e->low && seq < e->low + EDGE_RING && !get_bit(e->ready, seq));
+    assert(seq >= e->low && seq < e->low + e->size && !get_bit(e, e->ready, seq));
     item->seq = seq;
-    e->ring[seq % EDGE_RING] = item;
-    set_bit(e->ready, seq);
+    e->ring[slot_of(e, seq)] = item;
+    set_bit(e, e->ready, seq);
     if (e->next <= seq) e->next = seq + 1;
     e->len++;
     e->puts++;
@@ -48,27 +72,29 @@ void edge_append(edge *e, stk_item *item)
 
 stk_item *edge_peek(const edge *e)
 {
-    return get_bit(e->ready, e->low) ? e->ring[e->low % EDGE_RING] : NULL;
+    return get_bit(e, e->ready, e->low) ? e->ring[slot_of(e, e->low)] : NULL;
 }
 
 /* Moves `low` over what was taken. */
 static void advance(edge *e)
 {
-    while (get_bit(e->taken, e->low)) clear_bit(e->taken, e->low++);
+    while (get_bit(e, e->taken, e->low)) clear_bit(e, e->taken, e->low++);
 }
 
 static stk_item *take_at(edge *e, uint64_t seq)
 {
-    clear_bit(e->ready, seq);
-    set_bit(e->taken, seq);
+    if (!edge_room(e)) e->was_full = true;
+    clear_bit(e, e->ready, seq);
+    set_bit(e, e->taken, seq);
     e->len--;
+    if (e->len == 0 && e->was_full) e->starved = true;
     if (seq == e->low) advance(e);
-    return e->ring[seq % EDGE_RING];
+    return e->ring[slot_of(e, seq)];
 }
 
 stk_item *edge_take(edge *e)
 {
-    return get_bit(e->ready, e->low) ? take_at(e, e->low) : NULL;
+    return get_bit(e, e->ready, e->low) ? take_at(e, e->low) : NULL;
 }
 
 /* The oldest place below `limit` that has a result; `limit` or more: none has. */
@@ -78,7 +104,7 @@ static uint64_t find_ready(const edge *e, uint64_t limit)
     if (limit > e->next) limit = e->next;
     uint64_t seq = e->low;
     while (seq < limit) {
-        const uint64_t i = seq % EDGE_RING;
+        const uint64_t i = slot_of(e, seq);
         const uint64_t word = e->ready[i / 64] >> (i % 64);
         if (word) return seq + (uint64_t)__builtin_ctzll(word);
         seq += 64 - i % 64; /* nothing in the rest of this word */

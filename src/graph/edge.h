@@ -18,15 +18,16 @@
 
 #include "graph/item.h"
 
-#define EDGE_RING STK_MAX_CAPACITY /* the largest window: a multiple of 64 */
-#define EDGE_WORDS (EDGE_RING / 64)
+#define EDGE_RING 512 /* the largest window that the engine chooses */
 
 typedef struct edge {
     char name[2 * STK_NAME_SIZE];
     struct node *from, *to;
     bool fixed;        /* the user chose the window */
+    bool adaptive;     /* grows when it was full and then ran empty, see edge_take */
     struct node *bind; /* a batch node that the places lead to one by one, or NULL */
 
+    uint32_t size; /* of the ring: a multiple of 64; never changes */
     uint32_t window;
     uint32_t later;    /* the window from the first result on, where that is wider */
     uint64_t limit;    /* no credit from this place on; 0: none */
@@ -35,13 +36,20 @@ typedef struct edge {
     uint64_t reserved; /* begun results whose place is not decided yet */
     uint64_t end;      /* closed: the number of places */
     bool closed;
-    uint32_t len; /* results that are there */
-    stk_item *ring[EDGE_RING];
-    uint64_t ready[EDGE_WORDS], taken[EDGE_WORDS];
+    uint32_t len;  /* results that are there */
+    bool was_full; /* since it last grew */
+    bool starved; /* was full, then ran empty: both ends are quick, so the window is what holds them
+                   */
+    stk_item **ring; /* [size] */
+    uint64_t *ready, *taken;
 
     uint64_t puts;
     double filled_ns, full_ns, empty_ns; /* integrals over time */
 } edge;
+
+/* Memory for windows up to `most`; STK_ENOMEM. */
+STK_NODISCARD stk_err edge_init(edge *e, size_t most);
+void edge_fini(edge *e);
 
 /* Credit for place `seq`; for a place that is decided at the end of the work. */
 bool edge_room_at(const edge *e, uint64_t seq);

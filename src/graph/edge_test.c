@@ -17,7 +17,9 @@ static stk_item *at(uint64_t i)
 
 static void fresh(uint32_t window)
 {
+    edge_fini(&e);
     memset(&e, 0, sizeof(e));
+    CHECK_EQ(edge_init(&e, EDGE_RING), STK_OK);
     e.window = window;
 }
 

@@ -11,6 +11,7 @@ void run_end(stk_run *run)
     atomic_store_explicit(&run->cancelled, true, memory_order_relaxed);
     stk_cond_broadcast(&run->reader);
     stk_cond_broadcast(&run->io);
+    for (size_t g = 1; g < run->num_groups; g++) stk_cond_broadcast(&run->groups[g].work);
 }
 
 void run_abort(stk_run *run, stk_err err, const char *text)
@@ -107,9 +108,12 @@ static void destroy(stk_run *run)
         stk_free(run->lanes[i].opened);
         stk_free(run->lanes[i].tally);
     }
+    for (size_t g = 0; g < run->num_groups; g++) stk_cond_fini(&run->groups[g].work);
+    for (size_t i = 0; run->edges && i < run->num_edges; i++) edge_fini(&run->edges[i]);
     for (size_t i = 0; run->nodes && i < run->num_nodes; i++)
         if (run->nodes[i].kind == NODE_JOIN) route_close(&run->nodes[i]);
     stk_free(run->lanes);
+    stk_free(run->groups);
     stk_free(run->stages);
     stk_free(run->nodes);
     stk_free(run->edges);

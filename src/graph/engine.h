@@ -16,6 +16,8 @@
 
 #include <stdatomic.h>
 
+#include <stoker/lane.h>
+
 #include "data/batch.h"
 #include "exec/pool.h"
 #include "graph/node.h"
@@ -29,7 +31,7 @@ typedef struct tally {
     int64_t busy_ns;
 } tally;
 
-typedef struct lane {
+typedef struct stk_lane {
     struct stk_run *run;
     stk_thread thread; /* I/O lanes only */
     bool blocking;
@@ -38,7 +40,20 @@ typedef struct lane {
     tally *tally; /* [num_stages], likewise */
     int64_t now;  /* when the last timed op ended */
     bool timed;   /* ops are, one by one */
+
+    /* Lanes of foreign threads only. */
+    uint32_t group;
+    struct task *current;  /* what it runs: others may take it apart */
+    struct stk_lane *link; /* of run->lent */
+    stk_lane_grow_fn *grow;
+    void *grow_ctx;
 } lane;
+
+/* Foreign threads that run the same stages. */
+typedef struct group {
+    stk_cond work; /* something may be ready, or the end */
+    int32_t waiting, coming, inside;
+} group;
 
 typedef struct task {
     node *node;
@@ -50,6 +65,12 @@ typedef struct task {
     expansion *expansion;
     stk_err end; /* source: why it stopped; expand: STK_EEND */
     stk_diag diag;
+
+    /* Of foreign lanes, whose ops may wait for one another: see shared.c. */
+    bool shared, flush;
+    _Atomic uint64_t span;     /* the next item to begin, and above it the end of what is left */
+    _Atomic uint32_t finished; /* items that are done */
+    size_t collected;          /* of those: taken away by others */
 } task;
 
 struct stk_run {
@@ -88,7 +109,11 @@ struct stk_run {
     bool retired;     /* that is done */
     bool client_gone; /* no worker of the executor is inside */
     int32_t reading;  /* threads waiting in a read */
-    stk_item *pool;   /* free items */
+    lane *lent;       /* of foreign threads */
+    group *groups;    /* [num_groups]; the first stands for the run's own threads and is not used */
+    size_t num_groups;
+    uint64_t judged, judged_failed; /* stages that share the plan's limit */
+    stk_item *pool;                 /* free items */
     int64_t ticked;
     stk_err result; /* sticky end of the reads; STK_OK: none yet */
     stk_diag result_diag;

@@ -44,6 +44,11 @@ static stk_err attempt(lane *l, stage *s, stk_item *item, stk_diag *diag)
     diag->text[0] = 0;
     void *state = lane_state(l, s, &err, diag);
     if (!err) err = cls->run(stk_op_params(s->op), state, item, diag);
+    if (err == STK_ESKIP) {
+        item_clear_data(item);
+        item->state = ITEM_GAP;
+        err = STK_OK;
+    }
     if (l->timed) {
         l->now = stk_clock_ns(); /* one reading an op: its end is the next one's begin */
         y->busy_ns += l->now - begin;
@@ -134,11 +139,17 @@ void exec_stage(lane *l, stage *s, stk_item *item)
     if (attempt(l, s, item, &diag)) fail_item(l, s, item, &diag);
 }
 
-static void exec_item(lane *l, task *t)
+/* False: there are no more. */
+static bool exec_item(lane *l, task *t)
 {
     const node *n = t->node;
-    stk_item *item = t->items[t->done++];
+    size_t k = t->done;
+    if (t->shared ? !shared_next(t, &k) : k == t->num) return false;
+    stk_item *item = t->items[k];
     for (size_t i = 0; i < n->num_stages; i++) exec_stage(l, &n->stages[i], item);
+    t->done = k + 1;
+    if (t->shared) atomic_store_explicit(&t->finished, (uint32_t)t->done, memory_order_release);
+    return true;
 }
 
 /* Times the first of some items stage by stage and the others as a whole, shared out in the same
@@ -148,13 +159,13 @@ static void exec_group(lane *l, task *t, size_t num)
     const node *n = t->node;
     int64_t spent[STK_MAX_STAGES], sum = 0;
     for (size_t i = 0; i < n->num_stages; i++) spent[i] = -l->tally[n->stages[i].index].busy_ns;
-    exec_item(l, t);
+    (void)exec_item(l, t);
     for (size_t i = 0; i < n->num_stages; i++) {
         spent[i] += l->tally[n->stages[i].index].busy_ns;
         sum += spent[i];
     }
     l->timed = false;
-    for (size_t k = 1; k < num; k++) exec_item(l, t);
+    for (size_t k = 1; k < num && exec_item(l, t); k++) continue;
     l->timed = true;
     const int64_t begin = l->now;
     l->now = stk_clock_ns();
@@ -172,11 +183,27 @@ static void exec_map(lane *l, task *t)
         const size_t left = t->num - t->done;
         if (t->num >= 2 * GROUP && left >= GROUP)
             exec_group(l, t, GROUP);
-        else
-            exec_item(l, t);
+        else if (!exec_item(l, t))
+            break;
         if (t->done < t->num && l->now - t->began > OVERRUN_NS) break;
         if (atomic_load_explicit(&n->run->cancelled, memory_order_relaxed)) break;
     }
+}
+
+/* What a fold holds, as an item of its own. */
+static void exec_flush(lane *l, task *t)
+{
+    stage *s = &t->node->stages[0];
+    const stk_op_class *cls = stk_op_get_class(s->op);
+    stk_item *out = t->items[0];
+    stk_diag diag = {.err = STK_OK};
+    out->stage = s;
+    stk_err err = cls->flush(stk_op_params(s->op), NULL, out, &diag);
+    t->done = 1;
+    if (err == STK_ESKIP)
+        out->state = ITEM_GAP;
+    else if (err)
+        fail_item(l, s, out, &diag);
 }
 
 static void exec_source(lane *l, task *t)
@@ -202,6 +229,10 @@ static void exec_source(lane *l, task *t)
         }
         if (err == STK_OK) y->items++;
         if (!t->end) t->done++;
+        if (!t->shared) continue;
+        atomic_store_explicit(&t->finished, (uint32_t)t->done, memory_order_release);
+        if (t->done % GROUP == 0 && stk_clock_ns() - t->began > OVERRUN_NS) break;
+        if (stk_item_cancelled(item)) break;
     }
     y->busy_ns += stk_clock_ns() - t->began;
 }
@@ -212,11 +243,12 @@ void task_exec(lane *l, task *t)
     l->timed = true;
     switch (t->node->kind) {
     case NODE_SOURCE: exec_source(l, t); break;
-    case NODE_MAP: exec_map(l, t); break;
+    case NODE_MAP: t->flush ? exec_flush(l, t) : exec_map(l, t); break;
     case NODE_EXPAND: expand_exec(l, t); break;
     case NODE_BATCH: batch_finalize(t); break;
     case NODE_ROUTE: route_exec(t); break;
     case NODE_JOIN:
+    case NODE_PASS:
     case NODE_MERGE: break;
     }
 }

@@ -110,6 +110,9 @@ void expand_exec(lane *l, task *t)
         x->index++;
         t->done++;
         y->items++;
+        if (!t->shared) continue;
+        atomic_store_explicit(&t->finished, (uint32_t)t->done, memory_order_release);
+        if (stk_item_cancelled(out)) break;
     }
     if (t->end) end_cursor(s, x);
     y->busy_ns += stk_clock_ns() - t->began;
@@ -118,7 +121,7 @@ void expand_exec(lane *l, task *t)
     if (t->diag.err != t->end) stk_diag_set(&t->diag, t->end, "%s", stk_err_str(t->end));
 }
 
-static void add_output(expansion *x, stk_item *item)
+void expand_add_output(expansion *x, stk_item *item)
 {
     item->link = NULL;
     if (x->tail)
@@ -137,20 +140,20 @@ static void add_failure(node *n, expansion *x, stk_item *item, const stk_diag *d
         run_fail(item, s, diag);
     }
     else {
-        item_clear_data(item);
         item->failures = failure_new(s, item, diag);
         if (item->failures) item->failures->next = NULL;
+        item_clear_data(item);
         item->state = ITEM_GAP;
     }
-    add_output(x, item);
+    expand_add_output(x, item);
 }
 
 void expand_finish(task *t)
 {
     node *n = t->node;
     expansion *x = t->expansion;
-    size_t i = 0;
-    for (; i < t->done; i++) add_output(x, t->items[i]);
+    size_t i = t->shared ? t->collected : 0;
+    for (; i < t->done; i++) expand_add_output(x, t->items[i]);
     if (t->end && t->end != STK_EEND) add_failure(n, x, t->items[i++], &t->diag);
     for (; i < t->num; i++) run_item_put(n->run, &t->items[i]);
     x->running = false;

@@ -18,6 +18,7 @@ void failure_free(failure **list)
         failure *f = *list;
         *list = f->next;
         stk_free(f->what.key);
+        stk_foreign_unref(&f->what.cause);
         stk_free(f);
     }
 }

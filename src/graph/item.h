@@ -17,7 +17,7 @@ typedef enum item_state {
 typedef struct failure {
     struct failure *next;
     struct stage *stage;
-    stk_failure what;
+    stk_failure what; /* `cause` is a reference */
 } failure;
 
 typedef struct part {

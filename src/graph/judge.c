@@ -25,6 +25,7 @@ static failure *copy_failure(stage *s, const stk_failure *what)
     f->stage = s;
     f->what = *what;
     f->what.key = memcpy(key, what->key, size);
+    if (what->cause) f->what.cause = stk_foreign_ref(what->cause);
     return f;
 }
 
@@ -39,6 +40,8 @@ failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag)
         .epoch = known ? item->epoch : -1,
         .key = key,
         .diag = *diag,
+        /* What was raised stands where the result would. */
+        .cause = diag->err == STK_EFOREIGN ? item->foreign : NULL,
     };
     snprintf(what.stage, sizeof(what.stage), "%s", s->plan ? s->plan->name : s->kind);
     return copy_failure(s, &what);
@@ -51,10 +54,10 @@ bool stage_may_skip(const stage *s)
 
 void run_fail(stk_item *item, stage *s, const stk_diag *diag)
 {
-    item_clear_data(item);
-    item->state = ITEM_ERROR;
     failure_free(&item->failures);
     item->failures = failure_new(s, item, diag); /* NULL: reported as out of memory */
+    item_clear_data(item);
+    item->state = ITEM_ERROR;
 }
 
 static void keep(stk_run *run, failure *f)
@@ -119,25 +122,51 @@ static void give_up(stk_run *run, stk_item *item, stage *s, const char *count)
     if (item->failures) item->failures->next = take_causes(run, s);
 }
 
-static void check_limits(stk_run *run, stk_item *item, stage *s)
+/* How often a stage, or all that share the plan's limit, ran and failed, and may fail. */
+typedef struct limits {
+    uint64_t runs, failed;
+    int64_t max_failures;
+    double max_rate;
+} limits;
+
+static limits limits_of(const stk_run *run, const stage *s)
 {
     const stk_stage_opts *o = &s->plan->opts;
+    if (o->shared_limit)
+        return (limits){run->judged, run->judged_failed, run->plan->max_failures,
+                        run->plan->max_failure_rate};
+    return (limits){s->judged, s->judged_failed, o->max_failures, o->max_failure_rate};
+}
+
+static void check_limits(stk_run *run, stk_item *item, stage *s)
+{
+    const limits l = limits_of(run, s);
     char text[256];
-    const int64_t allowed = o->max_failures < 0 ? 0 : o->max_failures;
-    if (o->max_failures != 0 && s->judged_failed > (uint64_t)allowed) {
+    const int64_t allowed = l.max_failures < 0 ? 0 : l.max_failures;
+    if (l.max_failures != 0 && l.failed > (uint64_t)allowed) {
         snprintf(text, sizeof(text), "failed %llu times, which exceeds the threshold (%lld)",
-                 (unsigned long long)s->judged_failed, (long long)allowed);
+                 (unsigned long long)l.failed, (long long)allowed);
         give_up(run, item, s, text);
         return;
     }
-    const double rate = (double)s->judged_failed / (double)s->judged;
-    if (o->max_failure_rate > 0 && s->judged >= RATE_FROM && rate > o->max_failure_rate) {
+    const double rate = (double)l.failed / (double)l.runs;
+    if (l.max_rate > 0 && l.runs >= RATE_FROM && rate > l.max_rate) {
         snprintf(text, sizeof(text),
-                 "failed %llu times out of %llu (%.1f%%), which exceeds the threshold (%.1f%%)",
-                 (unsigned long long)s->judged_failed, (unsigned long long)s->judged, 100 * rate,
-                 100 * o->max_failure_rate);
+                 "failed %llu times out of %llu invocations (%.1f%%), which exceeds the threshold "
+                 "(%.1f%%)",
+                 (unsigned long long)l.failed, (unsigned long long)l.runs, 100 * rate,
+                 100 * l.max_rate);
         give_up(run, item, s, text);
     }
+}
+
+/* One more item that `s` ran.  True: from this one on its rate counts. */
+static bool count_run(stk_run *run, stage *s)
+{
+    s->judged++;
+    const bool shares = s->plan && s->plan->opts.shared_limit;
+    const uint64_t runs = shares ? ++run->judged : s->judged;
+    return runs == RATE_FROM && stage_may_skip(s);
 }
 
 void run_judge(stk_run *run, stk_item *item)
@@ -145,8 +174,7 @@ void run_judge(stk_run *run, stk_item *item)
     stage *skipped = NULL, *due = NULL; /* due: its rate counts from this item on */
     for (size_t i = 0; i < run->num_stages && item->passed >> i; i++) {
         stage *s = &run->stages[i];
-        if (!(item->passed >> i & 1) || ++s->judged != RATE_FROM) continue;
-        if (stage_may_skip(s)) due = s;
+        if (item->passed >> i & 1 && count_run(run, s)) due = s;
     }
     item->passed = 0;
     while (item->failures && item->state != ITEM_ERROR) {
@@ -154,6 +182,7 @@ void run_judge(stk_run *run, stk_item *item)
         item->failures = f->next;
         if (stage_may_skip(f->stage)) skipped = f->stage;
         f->stage->judged_failed++;
+        run->judged_failed += f->stage->plan && f->stage->plan->opts.shared_limit;
         keep(run, f);
     }
     if (skipped && item->state == ITEM_GAP) check_limits(run, item, skipped);

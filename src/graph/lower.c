@@ -69,6 +69,7 @@ static node *new_node(stk_run *run, node_kind kind, stage *s, edge *in)
     n->concurrency = 1;
     n->cost_ns = -1;
     if (s && s->plan) n->order = s->plan->opts.order;
+    if (s && s->plan) n->group = s->plan->opts.group;
     return n;
 }
 
@@ -98,8 +99,8 @@ static int32_t concurrency_of(const stk_run *run, const stage_plan *p, bool bloc
 static bool fuses(const edge *in, const stage_plan *p, bool blocking)
 {
     const node *n = in->from;
-    return n->kind == NODE_MAP && !n->blocking && !blocking && !in->fixed &&
-           n->order == p->opts.order &&
+    return n->kind == NODE_MAP && !n->blocking && !blocking && !in->fixed && !n->group &&
+           !p->opts.group && n->order == p->opts.order &&
            n->stages[n->num_stages - 1].plan->opts.concurrency == p->opts.concurrency;
 }
 
@@ -122,7 +123,7 @@ static edge *lower_map(stk_run *run, const stage_plan *p, edge *in)
     n->blocking = blocking;
     n->concurrency = s->concurrency;
     n->in_turn = n->order == STK_ORDER_COMPLETION || n->concurrency == 1;
-    if (n->blocking && in->from->kind == NODE_SOURCE)
+    if (n->blocking && in->from->kind == NODE_SOURCE && !in->from->group)
         in->from->blocking = true; /* else busy CPU workers would let the readers run dry */
     edge *out = new_edge(run, n);
     set_window(out, p->opts.capacity);
@@ -190,6 +191,7 @@ static edge *lower_begin(stk_run *run, const stk_plan *plan)
     s->concurrency = 1;
     node *n = new_node(run, plan->source ? NODE_SOURCE : NODE_MERGE, s, NULL);
     n->source = plan->source;
+    n->group = plan->source_group;
     n->plan = plan;
     if (plan->source) s->source = n;
     n->num_edges = plan->num_inputs;
@@ -280,14 +282,17 @@ static edge *find_binder(edge *e, bool *stop)
     return NULL;
 }
 
+static const char *name_of(const node *n, bool last)
+{
+    if (!n || n->kind == NODE_PASS) return last ? "ready" : "sink";
+    if (n->kind == NODE_JOIN) return "join";
+    const stage *s = &n->stages[last ? n->num_stages - 1 : 0];
+    return s->plan ? s->plan->name : s->kind;
+}
+
 static void name_edge(edge *e)
 {
-    const char *from =
-        e->from->kind == NODE_JOIN ? "join" : e->from->stages[e->from->num_stages - 1].kind;
-    const char *to = !e->to ? "sink" : e->to->kind == NODE_JOIN ? "join" : e->to->stages[0].kind;
-    if (e->from->num_stages && e->from->stages[e->from->num_stages - 1].plan)
-        from = e->from->stages[e->from->num_stages - 1].plan->name;
-    if (e->to && e->to->num_stages && e->to->stages[0].plan) to = e->to->stages[0].plan->name;
+    const char *from = name_of(e->from, true), *to = name_of(e->to, false);
     snprintf(e->name, sizeof(e->name), "%.44s -> %.44s", from, to);
 }
 
@@ -306,6 +311,11 @@ static void default_window(const stk_run *run, edge *e, bool batches)
 {
     const int32_t n = run->num_threads;
     if (e->fixed) return;
+    if (e->from->group || (e->to && e->to->group)) { /* two results, and what is in the making */
+        e->adaptive = true;
+        e->window = (uint32_t)e->from->concurrency + 2;
+        return;
+    }
     e->window = window_for(e, n < run->processors ? n : run->processors, batches);
     e->later = window_for(e, n, batches);
 }
@@ -347,7 +357,7 @@ static void limit_first(stk_run *run)
 stk_err run_lower(stk_run *run, stk_diag *diag)
 {
     count(run->plan, run);
-    const size_t nodes = run->num_nodes + 1, stages = run->num_stages + 1;
+    const size_t nodes = run->num_nodes + 2, stages = run->num_stages + 1;
     run->num_nodes = run->num_stages = 0;
     run->max_parts = most_parts(run->plan);
     run->stages = stk_alloc_zero(stages, sizeof(*run->stages));
@@ -357,6 +367,11 @@ stk_err run_lower(stk_run *run, stk_diag *diag)
         return stk_diag_set(diag, STK_ENOMEM, "no memory for a run");
 
     run->sink = lower_plan(run, run->plan, NULL);
+    if (run->sink->from->group) { /* results of foreign stages are made ahead of the sink's room */
+        edge *made = run->sink;
+        set_window(made, 0);
+        run->sink = new_edge(run, new_node(run, NODE_PASS, NULL, made));
+    }
     set_window(run->sink, (int64_t)run->plan->sink);
     stage *reader = new_stage(run, "sink", NULL);
     reader->concurrency = 1;
@@ -364,6 +379,8 @@ stk_err run_lower(stk_run *run, stk_diag *diag)
         edge *e = &run->edges[i];
         name_edge(e);
         default_window(run, e, carries_batches(e));
+        if (edge_init(e, e->window > e->later ? e->window : e->later))
+            return stk_diag_set(diag, STK_ENOMEM, "no memory for a run");
     }
     limit_first(run);
     for (size_t i = 0; i < run->num_nodes; i++) {

@@ -67,6 +67,7 @@ typedef enum node_kind {
     NODE_ROUTE,
     NODE_JOIN,
     NODE_MERGE,
+    NODE_PASS, /* moves results on, so that they need not be made when there is room again */
 } node_kind;
 
 typedef struct node {
@@ -75,8 +76,9 @@ typedef struct node {
     stage *stages; /* fused: consecutive in run->stages */
     size_t num_stages;
     edge *in, *out;
-    bool blocking; /* runs on I/O threads */
-    bool in_turn;  /* takes the oldest place only */
+    bool blocking;  /* runs on I/O threads */
+    uint32_t group; /* of foreign threads that run it; 0: threads of the run's own */
+    bool in_turn;   /* takes the oldest place only */
     stk_order order;
     int32_t concurrency; /* tasks at once */
     size_t num_edges;    /* route: outputs; join, merge: inputs */
@@ -91,6 +93,8 @@ typedef struct node {
     double cost_ns;     /* of one item; rises at once, falls slowly; < 0: unknown */
     int64_t since;      /* when the oldest task that runs began, about */
     bool closed;        /* its outputs are */
+    bool failed;        /* a failure of its own ends the run: it takes nothing more */
+    bool flushed;       /* of a fold: what it held before the mark or end at its input is out */
     stk_item *returned; /* begun places given back by a task that was slow */
     union {
         struct {

@@ -60,6 +60,22 @@ void stk_plan_source(stk_plan *plan, stk_source *source)
     stk_source_unref(&source);
 }
 
+void stk_plan_foreign_source(stk_plan *plan, stk_source *source, uint32_t group)
+{
+    if (group >= STK_MAX_GROUPS)
+        fail(plan, STK_EINVAL, "group %u: it must be less than %d", group, STK_MAX_GROUPS);
+    plan->source_group = group;
+    stk_plan_source(plan, source);
+}
+
+void stk_plan_limit(stk_plan *plan, int64_t max_failures, double max_failure_rate)
+{
+    plan->max_failures = max_failures;
+    plan->max_failure_rate = max_failure_rate;
+    if (!(max_failure_rate >= 0 && max_failure_rate <= 1))
+        fail(plan, STK_EINVAL, "max_failure_rate is %g: it must be in (0, 1]", max_failure_rate);
+}
+
 /* A new last stage, or NULL with the error kept. */
 static stage_plan *add(stk_plan *plan, stage_kind kind, const char *name,
                        const stk_stage_opts *opts)
@@ -93,6 +109,9 @@ static void check_opts(stk_plan *plan, const stage_plan *s)
              "stage '%s': capacity is %d: it must be from 1 to %d, or 0 to let the "
              "engine choose",
              s->name, (int)o->capacity, STK_MAX_CAPACITY);
+    if (o->group >= STK_MAX_GROUPS)
+        fail(plan, STK_EINVAL, "stage '%s': group %u: it must be less than %d", s->name, o->group,
+             STK_MAX_GROUPS);
     if (o->order != STK_ORDER_INPUT && o->order != STK_ORDER_COMPLETION)
         fail(plan, STK_EINVAL, "stage '%s': unknown order %d", s->name, (int)o->order);
     if (o->on_error < STK_RAISE || o->on_error > STK_SUBSTITUTE)
@@ -125,6 +144,10 @@ void stk_plan_pipe(stk_plan *plan, stk_op *op, const stk_stage_opts *opts)
     check_opts(plan, s);
     if (!cls->expand == !cls->run)
         fail(plan, STK_EINVAL, "op '%s' must have either run or expand", cls->name);
+    if (cls->flush) { /* one after the other, and what comes out has a place of its own */
+        s->opts.order = STK_ORDER_COMPLETION;
+        s->opts.concurrency = 1;
+    }
     if (cls->expand && s->opts.on_error == STK_SUBSTITUTE)
         fail(plan, STK_EINVAL, "stage '%s' makes many of one: a failure can't be substituted there",
              s->name);
@@ -212,9 +235,9 @@ void stk_plan_sink(stk_plan *plan, size_t buffer_size)
 {
     if (plan->sink)
         fail(plan, STK_EINVAL, "the plan has a sink already");
-    else if (buffer_size == 0 || buffer_size > STK_MAX_CAPACITY)
+    else if (buffer_size == 0 || buffer_size > STK_MAX_SINK)
         fail(plan, STK_EINVAL, "a sink for %zu results: it must be from 1 to %d", buffer_size,
-             STK_MAX_CAPACITY);
+             STK_MAX_SINK);
     else
         plan->sink = buffer_size;
 }

@@ -35,6 +35,7 @@ struct stk_plan {
     stk_err err; /* the first of building */
     stk_diag diag;
     stk_source *source;
+    uint32_t source_group;
     size_t num_inputs; /* of a merge, in place of a source */
     stk_plan *inputs[STK_MAX_PATHS];
     double weights[STK_MAX_PATHS];
@@ -42,7 +43,9 @@ struct stk_plan {
     uint64_t merge_seed;
     size_t num_stages;
     stage_plan stages[STK_MAX_STAGES];
-    size_t sink; /* buffer size; 0: none yet */
+    size_t sink;          /* buffer size; 0: none yet */
+    int64_t max_failures; /* of the stages that share a limit, as is the next */
+    double max_failure_rate;
 };
 
 extern const stk_op_class unbatch_class; /* unbatch.c */

@@ -54,6 +54,37 @@ static stk_err make_lanes(stk_run *run, stk_diag *diag)
     return run->lanes ? STK_OK : stk_diag_set(diag, STK_ENOMEM, "no memory for a run");
 }
 
+static uint32_t most_groups(const stk_plan *plan)
+{
+    uint32_t most = plan->source_group;
+    for (size_t i = 0; i < plan->num_inputs; i++) {
+        const uint32_t n = most_groups(plan->inputs[i]);
+        if (n > most) most = n;
+    }
+    for (size_t i = 0; i < plan->num_stages; i++) {
+        const stage_plan *s = &plan->stages[i];
+        if (s->opts.group > most) most = s->opts.group;
+        for (size_t k = 0; k < s->num_paths; k++) {
+            const uint32_t n = most_groups(s->paths[k]);
+            if (n > most) most = n;
+        }
+    }
+    return most;
+}
+
+static stk_err make_groups(stk_run *run)
+{
+    const size_t n = most_groups(run->plan) + 1;
+    run->groups = stk_alloc_zero(n, sizeof(*run->groups));
+    if (!run->groups) return STK_ENOMEM;
+    stk_err err = STK_OK;
+    for (size_t g = 0; g < n && !err; g++) {
+        err = stk_cond_init(&run->groups[g].work);
+        run->num_groups = g + 1;
+    }
+    return err;
+}
+
 static stk_err make(stk_run *run, const stk_run_opts *o, stk_diag *diag)
 {
     const stk_executor_opts threads = {.num_threads = o->num_threads};
@@ -61,6 +92,7 @@ static stk_err make(stk_run *run, const stk_run_opts *o, stk_diag *diag)
     if (!err) err = stk_cond_init(&run->reader);
     if (!err) err = stk_cond_init(&run->io);
     if (!err) err = stk_cond_init(&run->idle);
+    if (!err) err = make_groups(run);
     if (!err) err = stk_slab_pool_new(MAX_FREE_SLABS, &run->slabs);
     if (err) return stk_diag_set(diag, err, "no memory for a run");
     if (o->executor)
@@ -180,11 +212,13 @@ static stk_err wait_for_result(stk_run *run, int64_t deadline) STK_REQUIRES(run_
         if (deadline != STK_NEVER && stk_clock_ns() >= deadline) return STK_ETIMEOUT;
         run_tick(run, stk_clock_ns());
         run->reading++;
+        bool taken = false;
+        const int64_t due = run_take_apart(run, &taken);
         run_leave(run); /* what looking has moved */
         run_lock(run);
-        if (!edge_peek(run->sink) && !edge_done(run->sink) &&
+        if (!edge_peek(run->sink) && !edge_done(run->sink) && !taken &&
             !atomic_load_explicit(&run->cancelled, memory_order_relaxed))
-            (void)run_wait(run, &run->reader, deadline);
+            (void)run_wait(run, &run->reader, due < deadline ? due : deadline);
         run_tick(run, stk_clock_ns());
         run->reading--;
     }

@@ -21,19 +21,53 @@ static void learn_cost(node *n, double cost)
     n->cost_ns = cost > n->cost_ns ? cost : n->cost_ns - (n->cost_ns - cost) / 8;
 }
 
+bool node_folds(const node *n)
+{
+    return n->kind == NODE_MAP && stk_op_get_class(n->stages[0].op)->flush;
+}
+
+/* No more samples begin upstream of `e`. */
+static void end_sources(const edge *e)
+{
+    node *n = e->from;
+    if (n->kind == NODE_SOURCE) {
+        n->src.ended = true;
+        return;
+    }
+    if (n->in) end_sources(n->in);
+    for (size_t k = 0; !n->in && k < n->num_edges; k++) end_sources(n->edges[k]);
+}
+
+/* A foreign stage stops at its first failure that ends the run: what is behind it would never be
+ * seen. */
+static void stop_at(node *n)
+{
+    n->failed = n->order == STK_ORDER_COMPLETION;
+    end_sources(n->in);
+}
+
+void put_result(node *n, stk_item *item)
+{
+    const bool ordered = n->order == STK_ORDER_INPUT;
+    if (n->group && (!ordered || n->concurrency == 1)) run_judge(n->run, item);
+    if (n->group && item->state == ITEM_ERROR) stop_at(n);
+    if (ordered) {
+        edge_put(n->out, item, item->seq);
+        return;
+    }
+    n->out->reserved--;
+    if (item->state == ITEM_GAP && node_folds(n)) /* what a fold has taken in */
+        run_item_put(n->run, &item);
+    else
+        edge_deliver(n->out, item);
+}
+
 static void finish_map(node *n, task *t) STK_REQUIRES(run_role)
 {
-    for (size_t i = 0; i < t->done; i++) {
-        stk_item *item = t->items[i];
-        if (n->order == STK_ORDER_INPUT) {
-            edge_put(n->out, item, item->seq);
-        }
-        else {
-            n->out->reserved--;
-            edge_deliver(n->out, item);
-        }
-    }
-    for (size_t i = t->num; i-- > t->done;) { /* the oldest first, before all others */
+    const size_t end = t->shared ? shared_rest(t) : t->num;
+    for (size_t i = t->shared ? t->collected : 0; i < t->done; i++) put_result(n, t->items[i]);
+    if (t->flush) n->flushed = true;
+    for (size_t i = end; i-- > t->done;) { /* the oldest first, before all others */
         t->items[i]->link = n->returned;
         n->returned = t->items[i];
     }
@@ -41,8 +75,9 @@ static void finish_map(node *n, task *t) STK_REQUIRES(run_role)
 
 static void finish_source(node *n, task *t) STK_REQUIRES(run_role)
 {
-    n->out->reserved -= t->num;
-    for (size_t i = 0; i < t->done; i++) edge_deliver(n->out, t->items[i]);
+    const size_t collected = t->shared ? t->collected : 0;
+    n->out->reserved -= t->num - collected;
+    for (size_t i = collected; i < t->done; i++) edge_deliver(n->out, t->items[i]);
     size_t left = t->done;
     if (t->end == STK_EAGAIN) {
         n->src.waiting = !n->src.woken;
@@ -76,6 +111,7 @@ void run_finish(task *t, lane *l)
     case NODE_BATCH: batch_finish(t); break;
     case NODE_ROUTE: route_finish(t); break;
     case NODE_JOIN:
+    case NODE_PASS:
     case NODE_MERGE: break;
     }
     n->running--;
@@ -94,21 +130,36 @@ static bool inputs_done(const node *n)
 static bool is_empty(const node *n)
 {
     switch (n->kind) {
-    case NODE_MAP: return !n->returned;
+    case NODE_MAP: return !n->returned && (!node_folds(n) || n->flushed);
     case NODE_EXPAND: return !n->expand.head;
     case NODE_BATCH: return !n->batch.collecting && !n->batch.submitted;
     case NODE_ROUTE: return !n->route.head;
     case NODE_SOURCE:
     case NODE_JOIN:
+    case NODE_PASS:
     case NODE_MERGE: break;
     }
     return true;
 }
 
-/* Passes the end of the input on, once nothing is left inside. */
-static bool close_outputs(node *n)
+static void drop_returned(node *n) STK_REQUIRES(run_role)
 {
-    if (n->closed || n->running > 0 || !inputs_done(n) || !is_empty(n)) return false;
+    while (n->returned) {
+        stk_item *item = n->returned;
+        n->returned = item->link;
+        if (n->order == STK_ORDER_COMPLETION) n->out->reserved--;
+        run_item_put(n->run, &item);
+    }
+}
+
+/* Passes the end of the input on, once nothing is left inside. */
+static bool close_outputs(node *n) STK_REQUIRES(run_role)
+{
+    if (n->closed || n->running > 0) return false;
+    if (n->failed)
+        drop_returned(n);
+    else if (!inputs_done(n) || !is_empty(n))
+        return false;
     n->closed = true;
     if (n->kind == NODE_SOURCE) n->src.ended = true;
     if (n->kind == NODE_ROUTE)
@@ -120,6 +171,16 @@ static bool close_outputs(node *n)
     return true;
 }
 
+static bool pass(node *n)
+{
+    bool moved = false;
+    while (edge_peek(n->in) && edge_room(n->out)) {
+        edge_append(n->out, edge_take(n->in));
+        moved = true;
+    }
+    return moved;
+}
+
 static bool move(node *n) STK_REQUIRES(run_role)
 {
     bool moved = false;
@@ -129,6 +190,7 @@ static bool move(node *n) STK_REQUIRES(run_role)
     case NODE_ROUTE: moved = route_settle(n); break;
     case NODE_JOIN: moved = join_settle(n); break;
     case NODE_MERGE: moved = merge_settle(n); break;
+    case NODE_PASS: moved = pass(n); break;
     case NODE_SOURCE:
     case NODE_MAP: break;
     }
@@ -182,6 +244,7 @@ static void tick_node(node *n, int64_t dt)
             last->wait_out_ns += dt;
         return;
     case NODE_JOIN:
+    case NODE_PASS:
     case NODE_MERGE: return;
     }
 }

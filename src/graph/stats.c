@@ -95,6 +95,7 @@ static stk_err copy_failures(const failure *f, stk_failure *out, size_t *n)
         if (!key) return STK_ENOMEM;
         memcpy(key, f->what.key, size);
         out[*n] = f->what;
+        out[*n].cause = f->what.cause ? stk_foreign_ref(f->what.cause) : NULL;
         out[(*n)++].key = key;
     }
     return STK_OK;
@@ -145,7 +146,10 @@ stk_err stk_run_causes(stk_run *run, stk_failure **out, size_t *n)
 
 void stk_failures_free(stk_failure **failures, size_t n)
 {
-    for (size_t i = 0; *failures && i < n; i++) stk_free((*failures)[i].key);
+    for (size_t i = 0; *failures && i < n; i++) {
+        stk_free((*failures)[i].key);
+        stk_foreign_unref(&(*failures)[i].cause);
+    }
     stk_free(*failures);
     *failures = NULL;
 }

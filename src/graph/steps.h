@@ -40,6 +40,7 @@ size_t expand_ready(const node *n) STK_REQUIRES(run_role);
 void expand_exec(lane *l, task *t);
 void expand_finish(task *t) STK_REQUIRES(run_role);
 bool expand_settle(node *n) STK_REQUIRES(run_role);
+void expand_add_output(expansion *x, stk_item *item);
 void expand_end_cursors(node *n); /* of a run in which no task runs: without the lock */
 void expand_retire(node *n) STK_REQUIRES(run_role);
 
@@ -62,17 +63,31 @@ void exec_stage(lane *l, stage *s, stk_item *item);
 void *lane_state(lane *l, stage *s, stk_err *err, stk_diag *diag);
 
 /* claim.c */
-bool run_claim(struct stk_run *run, bool blocking, task *t) STK_REQUIRES(run_role);
+bool run_claim(struct stk_run *run, const lane *l, task *t) STK_REQUIRES(run_role);
 size_t node_ready(const node *n) STK_REQUIRES(run_role);
 void edge_deliver(edge *e, stk_item *item) STK_REQUIRES(run_role); /* append + slots */
 
+/* shared.c: bursts of foreign lanes */
+void shared_begin(task *t);
+bool shared_next(task *t, size_t *i);
+size_t shared_rest(task *t); /* the end of what nobody has begun, which it leaves empty */
+int64_t run_take_apart(struct stk_run *run, bool *taken) STK_REQUIRES(run_role);
+
+/* lent.c */
+uint64_t run_short_groups(struct stk_run *run) STK_REQUIRES(run_role);
+void run_wake_groups(struct stk_run *run) STK_REQUIRES(run_role);
+
 /* settle.c */
+void put_result(node *n, stk_item *item) STK_REQUIRES(run_role);
+bool node_folds(const node *n);
 void run_settle(struct stk_run *run) STK_REQUIRES(run_role);
 void run_finish(task *t, lane *l) STK_REQUIRES(run_role);
 void run_tick(struct stk_run *run, int64_t now) STK_REQUIRES(run_role);
 
 /* worker.c */
 bool run_work(stk_client *client, int32_t worker);
+bool lane_step(struct stk_run *run, lane *l, task *t) STK_REQUIRES(run_role);
+bool group_wants_lane(struct stk_run *run, uint32_t g) STK_REQUIRES(run_role);
 STK_NODISCARD stk_err run_start_io(struct stk_run *run, stk_diag *diag);
 /* Settles, unlocks, then wakes whoever has something to do, and retires a run that has ended. */
 void run_leave(struct stk_run *run) STK_RELEASES(run_role);

@@ -26,12 +26,12 @@ static bool urgent(const node *n)
     return n->out->len <= n->out->window / 4 || !edge_peek(n->out);
 }
 
-static outlook look(stk_run *run, bool blocking) STK_REQUIRES(run_role)
+static outlook look(stk_run *run, bool blocking, uint32_t g) STK_REQUIRES(run_role)
 {
     outlook o = {0};
     for (size_t i = 0; i < run->num_nodes; i++) {
         const node *n = &run->nodes[i];
-        if (n->blocking != blocking) continue;
+        if (n->blocking != blocking || n->group != g) continue;
         const bool known = n->cost_ns >= 0;
         if (n->running > 0 &&
             (!known || n->cost_ns > SLOW_NS || (double)(run->ticked - n->since) > 2 * SLOW_NS))
@@ -55,7 +55,7 @@ static int32_t most_workers(const stk_run *run)
 static bool wants_worker(stk_run *run) STK_REQUIRES(run_role)
 {
     if (run->active + run->coming >= most_workers(run)) return false;
-    const outlook o = look(run, false);
+    const outlook o = look(run, false, 0);
     if (!o.ready) return false;
     return run->active + run->coming == 0 || o.slow || o.cost_ns > WORTH_NS;
 }
@@ -77,9 +77,17 @@ static bool wants_io(stk_run *run) STK_REQUIRES(run_role)
 {
     const int32_t busy = run->io_lanes - run->io_waiting;
     if (busy + run->io_coming >= most_io(run)) return false;
-    const outlook o = look(run, true);
+    const outlook o = look(run, true, 0);
     if (!o.ready) return false;
     return busy + run->io_coming == 0 || o.slow || o.cost_ns > 2 * WORTH_NS;
+}
+
+bool group_wants_lane(stk_run *run, uint32_t g)
+{
+    const group *p = &run->groups[g];
+    const outlook o = look(run, false, g);
+    if (!o.ready) return false;
+    return p->inside - p->waiting + p->coming == 0 || o.slow || o.cost_ns > WORTH_NS;
 }
 
 static bool reader_has_news(const stk_run *run)
@@ -140,6 +148,7 @@ void run_leave(stk_run *run)
     bool worker = false;
     int32_t io = -1;
     if (!cancelled) {
+        run_wake_groups(run);
         worker = wants_worker(run);
         run->coming += worker;
         if (wants_io(run)) {
@@ -163,17 +172,22 @@ void run_leave(stk_run *run)
 }
 
 /* Runs one task, if there is one: the lock is given up and taken again. */
-static bool step(stk_run *run, lane *l, task *t) STK_REQUIRES(run_role)
+bool lane_step(stk_run *run, lane *l, task *t) STK_REQUIRES(run_role)
 {
     run_settle(run);
     if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) return false;
-    if (!run_claim(run, l->blocking, t)) return false;
+    if (!run_claim(run, l, t)) return false;
     t->began = stk_clock_ns();
     run_tick(run, t->began);
     if (t->node->running == 1) t->node->since = t->began;
+    const uint64_t shortage = l->grow ? run_short_groups(run) : 0;
+    l->current = t;
     run_leave(run);
+    for (uint32_t g = 1; shortage >> g; g++)
+        if (shortage >> g & 1) l->grow(g, l->grow_ctx);
     task_exec(l, t);
     run_lock(run);
+    l->current = NULL;
     run_finish(t, l);
     return true;
 }
@@ -188,7 +202,7 @@ bool run_work(stk_client *client, int32_t worker)
     run_lock(run);
     if (run->coming > 0) run->coming--;
     run->active++;
-    while (!more && step(run, l, &t))
+    while (!more && lane_step(run, l, &t))
         more = stk_executor_contended(run->executor) && stk_clock_ns() - begin > SLICE_NS;
     run->active--;
     run_leave(run);
@@ -202,7 +216,7 @@ static void *io_work(void *arg)
     task t = {0};
     run_lock(run);
     while (!atomic_load_explicit(&run->cancelled, memory_order_relaxed)) {
-        if (step(run, l, &t)) continue;
+        if (lane_step(run, l, &t)) continue;
         if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) break;
         run->io_waiting++;
         run_leave(run); /* what the last step changed */

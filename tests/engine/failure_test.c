@@ -103,7 +103,7 @@ static void skip_has_limits(void)
         const stk_stage_opts early = {.on_error = STK_SKIP, .max_failure_rate = 0.005};
         CHECK_EQ(kit_run(failing(&s, &(kit_op){.fail_id = 1}, &early), threads, got, N, &n, &diag),
                  STK_ETOOMANY);
-        CHECK(strstr(diag.text, "failed 1 times out of 100 (1.0%)"));
+        CHECK(strstr(diag.text, "failed 1 times out of 100 invocations (1.0%)"));
         const stk_stage_opts none = {.on_error = STK_SKIP, .max_failures = -5};
         CHECK_EQ(kit_run(failing(&s, &(kit_op){.fail_id = 7}, &none), threads, got, N, &n, &diag),
                  STK_ETOOMANY);

@@ -1,0 +1,139 @@
+/* Lanes of foreign threads. */
+#include <stoker/lane.h>
+
+#include "base/alloc.h"
+#include "graph/steps.h"
+
+/* A lane, and the task that it runs. */
+typedef struct lent {
+    lane lane; /* first, so that a lane is one */
+    task task;
+} lent;
+
+uint64_t run_short_groups(stk_run *run)
+{
+    uint64_t shortage = 0;
+    for (uint32_t g = 1; g < run->num_groups; g++)
+        if (run->groups[g].waiting <= run->groups[g].coming && group_wants_lane(run, g))
+            shortage |= UINT64_C(1) << g;
+    return shortage;
+}
+
+void run_wake_groups(stk_run *run)
+{
+    for (uint32_t g = 1; g < run->num_groups; g++) {
+        group *p = &run->groups[g];
+        if (p->waiting <= p->coming || !group_wants_lane(run, g)) continue;
+        p->coming++;
+        stk_cond_signal(&p->work);
+    }
+}
+
+static bool cancelled(const stk_run *run)
+{
+    return atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+}
+
+static void destroy_lane(lent *l)
+{
+    stk_free(l->lane.states);
+    stk_free(l->lane.opened);
+    stk_free(l->lane.tally);
+    stk_free(l);
+}
+
+stk_err stk_lane_new(stk_run *run, uint32_t g, stk_lane_grow_fn *grow, void *ctx, stk_lane **out)
+{
+    *out = NULL;
+    if (run->generation != stk_fork_generation()) return STK_EFORK;
+    if (g == 0 || g >= run->num_groups) return STK_EINVAL;
+    lent *l = stk_alloc_zero(1, sizeof(*l));
+    if (!l) return STK_ENOMEM;
+    l->lane.run = run;
+    l->lane.group = g;
+    l->lane.grow = grow;
+    l->lane.grow_ctx = ctx;
+    l->lane.states = stk_alloc_zero(run->num_stages, sizeof(*l->lane.states));
+    l->lane.opened = stk_alloc_zero(run->num_stages, sizeof(*l->lane.opened));
+    l->lane.tally = stk_alloc_zero(run->num_stages, sizeof(*l->lane.tally));
+    stk_err err = l->lane.states && l->lane.opened && l->lane.tally ? STK_OK : STK_ENOMEM;
+    run_lock(run);
+    if (!err && cancelled(run)) err = STK_ECANCELLED;
+    if (!err) {
+        l->lane.link = run->lent;
+        run->lent = &l->lane;
+        run->groups[g].inside++;
+        atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
+    }
+    run_unlock(run);
+    if (err)
+        destroy_lane(l);
+    else
+        *out = &l->lane;
+    return err;
+}
+
+stk_err stk_lane_work(stk_lane *l)
+{
+    stk_run *run = l->run;
+    if (run->generation != stk_fork_generation()) return STK_EFORK;
+    run_lock(run);
+    const bool ran = lane_step(run, l, &((lent *)l)->task);
+    const bool ended = cancelled(run);
+    run_leave(run);
+    return ended ? STK_ECANCELLED : ran ? STK_OK : STK_EAGAIN;
+}
+
+stk_err stk_lane_wait(stk_lane *l, int64_t timeout)
+{
+    stk_run *run = l->run;
+    if (run->generation != stk_fork_generation()) return STK_EFORK;
+    const int64_t deadline = stk_deadline_ns(timeout);
+    group *g = &run->groups[l->group];
+    stk_err err = STK_OK;
+    bool taken = false;
+    run_lock(run);
+    g->waiting++;
+    while (!cancelled(run) && g->coming == 0 && !taken) {
+        const int64_t due = run_take_apart(run, &taken);
+        if (taken) break;
+        if (!run_wait(run, &g->work, due < deadline ? due : deadline) && deadline <= due) {
+            err = STK_ETIMEOUT;
+            break;
+        }
+    }
+    g->waiting--;
+    if (g->coming > 0) g->coming--;
+    if (cancelled(run)) err = STK_ECANCELLED;
+    if (taken)
+        run_leave(run);
+    else
+        run_unlock(run);
+    return err;
+}
+
+void stk_lane_free(stk_lane **plane)
+{
+    lane *l = *plane;
+    *plane = NULL;
+    if (!l || l->run->generation != stk_fork_generation()) return;
+    stk_run *run = l->run;
+    run_lock(run);
+    lane **at = &run->lent;
+    while (*at != l) at = &(*at)->link;
+    *at = l->link;
+    run->groups[l->group].inside--;
+    stk_cond_broadcast(&run->idle);
+    run_leave(run);
+    destroy_lane((lent *)l);
+    run_unref(run, 1);
+}
+
+uint64_t stk_run_short_groups(stk_run *run)
+{
+    if (run->generation != stk_fork_generation()) return 0;
+    run_lock(run);
+    const uint64_t shortage = cancelled(run) ? 0 : run_short_groups(run);
+    run_unlock(run);
+    return shortage;
+}

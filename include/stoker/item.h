@@ -21,6 +21,18 @@ STK_BEGIN
 
 #define STK_MAX_PARTS 8
 
+/* What an item holds between two stages. */
+typedef enum stk_kind {
+    STK_KIND_ANY = 0, /* in: takes everything; out: the same as it took */
+    STK_KIND_KEY,     /* only a path or key: what sources give */
+    STK_KIND_BYTES,
+    STK_KIND_ARRAY,
+    STK_KIND_BATCH,
+    STK_KIND_FOREIGN,
+} stk_kind;
+
+STK_API const char *stk_kind_str(stk_kind kind);
+
 typedef struct stk_item stk_item;
 
 /* Identity.  `id` is the sample's index in its source's listing, the same in every
@@ -38,6 +50,13 @@ STK_API STK_NODISCARD stk_err stk_item_set_num_parts(stk_item *item, size_t n);
  * STK_ELIMIT: `size` is too small (4096 is enough for paths); STK_ENOTFOUND: there is none. */
 STK_API STK_NODISCARD stk_err stk_item_key(const stk_item *item, size_t part, char *dst,
                                            size_t size);
+
+/* What the source knows of the sample under that name: its type and shape to *spec, and the value,
+ * of *bytes bytes, to dst; for strings (STK_DTYPE_NONE) a pointer that is borrowed from the source.
+ * STK_ENOTFOUND: no such column; STK_ELIMIT: `size` is too small. */
+STK_API STK_NODISCARD stk_err stk_item_column(const stk_item *item, const char *name,
+                                              stk_spec *spec, void *dst, size_t size,
+                                              size_t *bytes);
 
 /* Four random words for (seed of the source, epoch, id, index, stage, n): the same in every
  * run.  `n` selects one of 2^32 blocks of four. */
@@ -63,11 +82,20 @@ STK_API void stk_item_commit_array(stk_item *item, size_t part);
 /* Uses memory of the caller's: takes one reference of *mem, which holds `t`. */
 STK_API void stk_item_set_array(stk_item *item, size_t part, const stk_tensor *t, stk_buffer **mem);
 
+/* What holds the memory of a part's array, borrowed; NULL: none, or the batch that is being made.
+ */
+STK_API stk_buffer *stk_item_array_buffer(const stk_item *item, size_t part);
+
+/* The path that a route without a router sends the item down. */
+STK_API void stk_item_set_path(stk_item *item, size_t path);
+
 /* The batch of an item behind a batch stage, or NULL. */
 STK_API stk_batch *stk_item_batch(const stk_item *item);
 
-/* The foreign handle, or NULL; set takes *f and drops the one before. */
+/* The foreign handle, or NULL; set takes *f and drops the one before; take gives the reference of
+ * the item, which has none any more. */
 STK_API stk_foreign *stk_item_foreign(const stk_item *item);
+STK_API stk_foreign *stk_item_take_foreign(stk_item *item);
 STK_API void stk_item_set_foreign(stk_item *item, stk_foreign **f);
 
 /* Gives an item that a run handed out back.  Sets *item to NULL; &(stk_item *){NULL} is fine. */

@@ -15,18 +15,6 @@
 
 STK_BEGIN
 
-/* What an item holds between two stages. */
-typedef enum stk_kind {
-    STK_KIND_ANY = 0, /* in: takes everything; out: the same as it took */
-    STK_KIND_KEY,     /* only a path or key: what sources give */
-    STK_KIND_BYTES,
-    STK_KIND_ARRAY,
-    STK_KIND_BATCH,
-    STK_KIND_FOREIGN,
-} stk_kind;
-
-STK_API const char *stk_kind_str(stk_kind kind);
-
 typedef enum stk_op_flags {
     STK_OP_BLOCKING = 1, /* waits for disk or network: runs on threads of its own */
     STK_OP_IN_PLACE = 2, /* array ops: changes the array where it is, never its spec */

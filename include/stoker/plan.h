@@ -72,6 +72,9 @@ typedef int stk_router_fn(const stk_item *item, void *ctx);
 
 STK_API STK_NODISCARD stk_err stk_plan_new(stk_plan **out);
 
+/* One more reference, for stk_plan_free to give up. */
+STK_API stk_plan *stk_plan_ref(stk_plan *plan);
+
 /* Gives the plan up; runs of it go on. */
 STK_API void stk_plan_free(stk_plan **plan);
 
@@ -95,8 +98,10 @@ STK_API void stk_plan_batch(stk_plan *plan, size_t n, const stk_batch_opts *opts
 /* Turns each batch into its samples again: arrays that share the batch's memory. */
 STK_API void stk_plan_unbatch(stk_plan *plan, const stk_stage_opts *opts);
 
-/* Sends each item through one of n paths (plans without source and sink; taken), then rejoins:
- * in input order where opts->order says so (the default). */
+/* Sends each item through one of n paths (plans without source and sink; taken), then rejoins: in
+ * input order where opts->order says so (the default).  Without a router the op before it names the
+ * path (stk_item_set_path).  In order of completion up to 32 items wait for room on their path
+ * while those behind them go on. */
 STK_API void stk_plan_route(stk_plan *plan, stk_router_fn *router, void *ctx, size_t n,
                             stk_plan *const *paths, const stk_stage_opts *opts);
 
@@ -105,6 +110,9 @@ STK_API void stk_plan_route(stk_plan *plan, stk_router_fn *router, void *ctx, si
  * ended waits for the others; an epoch ends when all of them did. */
 STK_API void stk_plan_merge(stk_plan *plan, size_t n, stk_plan *const *inputs,
                             const double *weights, uint64_t seed);
+
+/* The same in order of arrival: which input comes first depends on who is quick. */
+STK_API void stk_plan_merge_any(stk_plan *plan, size_t n, stk_plan *const *inputs);
 
 /* How many results may wait for the reader, at least 1.  A plan has one sink, at its end. */
 STK_API void stk_plan_sink(stk_plan *plan, size_t buffer_size);

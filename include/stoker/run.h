@@ -32,8 +32,9 @@ STK_API STK_NODISCARD stk_err stk_run_start(stk_plan *plan, const stk_run_opts *
                                             stk_diag *diag);
 
 /* Gives the next batch.  STK_EEND: that was all; STK_EEPOCH: see epoch_ends; STK_ETIMEOUT: nothing
- * lost; STK_EINVAL: the plan's results are no batches.  A failure of the run is reported after
- * everything that came before it, and by every later read. */
+ * lost; STK_EAGAIN: nothing yet, but see stk_run_short_groups (plans with groups only); STK_EINVAL:
+ * the plan's results are no batches.  A failure of the run is reported after everything that came
+ * before it, and by every later read. */
 STK_API STK_NODISCARD stk_err stk_run_next(stk_run *run, int64_t timeout, stk_batch **out,
                                            stk_diag *diag);
 

@@ -62,6 +62,9 @@ typedef struct stk_source_class {
     /* Parts of a sample and their field names ("image"); NULL: one part called "image". */
     const char *const *(*parts)(void *params, size_t *n);
 
+    /* What its items hold.  STK_KIND_ANY: STK_KIND_KEY. */
+    stk_kind out;
+
     void (*fini)(void *params); /* may be NULL */
     /* "Directory(train, 2000 samples)" for people; NULL: the name. */
     void (*print)(void *params, char *dst, size_t size);

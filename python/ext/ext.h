@@ -32,6 +32,8 @@
     (Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE | \
      Py_TPFLAGS_DISALLOW_INSTANTIATION)
 
+enum { EXT_END, EXT_EPOCH_END, EXT_TIMED_OUT, EXT_CANCELLED, EXT_CODES };
+
 typedef struct ext_state {
     PyTypeObject *field_type;
     PyTypeObject *batch_type;
@@ -40,6 +42,8 @@ typedef struct ext_state {
     PyTypeObject *op_type;
     PyTypeObject *plan_type;
     PyTypeObject *run_type;
+    PyObject *codes[EXT_CODES]; /* what Run.next gives in place of a result, see run.c */
+    stk_foreign_domain *domain; /* of the Python objects that items carry */
 } ext_state;
 
 /* errors.c */
@@ -82,7 +86,10 @@ extern PyType_Spec ext_batch_spec, ext_sample_spec;
 /* A new Batch, or NULL with an exception.  Takes *batch either way. */
 PyObject *ext_batch_give(ext_state *state, stk_batch **batch);
 
-/* A new Sample, or NULL with an exception.  Takes *item either way. */
+/* A new Sample with what `item` holds, or NULL with an exception. */
+PyObject *ext_sample_of(ext_state *state, const stk_item *item);
+
+/* The same, of an item that a run has handed out.  Takes *item either way. */
 PyObject *ext_sample_give(ext_state *state, stk_item **item);
 
 /* source.c, column.c */
@@ -90,6 +97,9 @@ PyObject *ext_sample_give(ext_state *state, stk_item **item);
 extern PyType_Spec ext_source_spec;
 PyObject *ext_dir_source(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_list_source(PyObject *module, PyObject *args, PyObject *kwargs);
+
+/* Takes *core either way; NULL in it means that *diag says why there is none. */
+PyObject *ext_source_give(PyObject *module, stk_source **core, const stk_diag *diag);
 
 /* Borrowed from `op`, which must be a Source: else NULL with a TypeError. */
 stk_source *ext_source_borrow(ext_state *state, PyObject *op);
@@ -120,6 +130,9 @@ PyObject *ext_op_normalize(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_decode_image(PyObject *module, PyObject *args, PyObject *kwargs);
 stk_op *ext_op_borrow(ext_state *state, PyObject *op);
 
+/* As ext_source_give. */
+PyObject *ext_op_give(PyObject *module, stk_op **core, const stk_diag *diag);
+
 /* plan.c, run.c, stats.c */
 
 extern PyType_Spec ext_plan_spec, ext_run_spec;
@@ -130,5 +143,19 @@ PyObject *ext_run_give(ext_state *state, stk_run **run);
 
 PyObject *ext_stats_dict(const stk_stats *stats);
 PyObject *ext_failures_list(const stk_failure *failures, size_t n);
+
+/* Borrowed from `op`, which must be a Run: else NULL with a TypeError. */
+stk_run *ext_run_borrow(ext_state *state, PyObject *op);
+
+/* lane*.c: see lane.h */
+
+PyObject *ext_lane(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_op_python(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_op_collate(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_iterable_source(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_source_finish(PyObject *module, PyObject *op);
+
+/* Calls `callable` with the number of each group that one more lane would help. */
+void ext_run_grow(stk_run *run, PyObject *callable);
 
 #endif /* STK_EXT_H */

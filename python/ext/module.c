@@ -13,9 +13,26 @@ static PyMethodDef functions[] = {
     FUNCTION(op_normalize, PyDoc_STR("An Op; use stoker.ops.normalize.")),
     FUNCTION(decode_image, PyDoc_STR("decode_image(data, seed, **options): one image as a Field, "
                                      "outside of any run.")),
+    FUNCTION(lane,
+             PyDoc_STR("lane(run, group, grow): runs the stages of a group on this thread, to the "
+                       "run's end.  grow(group) asks for another thread.")),
+    FUNCTION(op_python, PyDoc_STR("op_python(kind, callable, report, text): an Op that calls it.  "
+                                  "kind: map, expand, route or fold; report(exception, item, id) "
+                                  "hears of failures.")),
+    FUNCTION(op_collate, PyDoc_STR("op_collate(n, drop_last): an Op that makes lists.")),
+    FUNCTION(iterable_source, PyDoc_STR("iterable_source(iterable, continuous, text): a Source.")),
+    {"source_finish", ext_source_finish, METH_O,
+     PyDoc_STR("source_finish($module, source, /)\n--\n\nCloses the iterator of a source that has "
+               "not come to its end.")},
     {"plan", ext_plan, METH_NOARGS, PyDoc_STR("plan($module, /)\n--\n\nAn empty Plan.")},
     {NULL, NULL, 0, NULL}, /* end */
 };
+
+static void release(void *handle, void *ctx)
+{
+    (void)ctx;
+    Py_DECREF((PyObject *)handle); /* on a thread that drains: see lane.h */
+}
 
 static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
 {
@@ -24,13 +41,22 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
     return type;
 }
 
+/* Objects that are nothing but themselves: results may be of any type. */
+static bool add_codes(PyObject *module)
+{
+    static const char *const names[EXT_CODES] = {"END", "EPOCH_END", "TIMED_OUT", "CANCELLED"};
+    ext_state *state = PyModule_GetState(module);
+    for (int i = 0; i < EXT_CODES; i++) {
+        state->codes[i] = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type);
+        if (!state->codes[i] || PyModule_AddObjectRef(module, names[i], state->codes[i]) < 0)
+            return false;
+    }
+    return true;
+}
+
 static int add_constants(PyObject *module)
 {
-    if (PyModule_AddStringConstant(module, "VERSION", stk_version()) < 0 ||
-        PyModule_AddIntConstant(module, "END", STK_EEND) < 0 ||
-        PyModule_AddIntConstant(module, "EPOCH_END", STK_EEPOCH) < 0 ||
-        PyModule_AddIntConstant(module, "TIMED_OUT", STK_ETIMEOUT) < 0 ||
-        PyModule_AddIntConstant(module, "CANCELLED", STK_ECANCELLED) < 0)
+    if (PyModule_AddStringConstant(module, "VERSION", stk_version()) < 0 || !add_codes(module))
         return -1;
     PyObject *codes = ext_error_codes();
     const int failed = codes ? PyModule_AddObjectRef(module, "ERROR_CODES", codes) : -1;
@@ -41,6 +67,12 @@ static int add_constants(PyObject *module)
 static int module_exec(PyObject *module)
 {
     ext_state *state = PyModule_GetState(module); /* zeroed; module_clear cleans up after failure */
+
+    stk_err err = stk_foreign_domain_new(release, NULL, NULL, &state->domain);
+    if (err) {
+        ext_raise(err, NULL);
+        return -1;
+    }
 
     if (!(state->field_type = add_type(module, &ext_field_spec))) return -1;
     if (!(state->batch_type = add_type(module, &ext_batch_spec))) return -1;
@@ -75,12 +107,15 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->op_type);
     Py_CLEAR(state->plan_type);
     Py_CLEAR(state->run_type);
+    for (int i = 0; i < EXT_CODES; i++) Py_CLEAR(state->codes[i]);
     return 0;
 }
 
 static void module_free(void *module)
 {
+    ext_state *state = PyModule_GetState(module);
     (void)module_clear(module);
+    stk_foreign_domain_close(&state->domain);
 }
 
 static PyModuleDef_Slot slots[] = {

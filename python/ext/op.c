@@ -15,8 +15,7 @@ stk_op *ext_op_borrow(ext_state *state, PyObject *op)
     return NULL;
 }
 
-/* Takes *core either way; NULL in it means that *diag says why there is none. */
-static PyObject *op_give(PyObject *module, stk_op **core, const stk_diag *diag)
+PyObject *ext_op_give(PyObject *module, stk_op **core, const stk_diag *diag)
 {
     if (!*core) return ext_raise(diag->err ? diag->err : STK_ENOMEM, diag);
     PyTypeObject *type = ((ext_state *)PyModule_GetState(module))->op_type;
@@ -41,7 +40,7 @@ PyObject *ext_op_read(PyObject *module, PyObject *args, PyObject *kwargs)
     }
     stk_diag diag = {0};
     stk_op *core = stk_op_read(&(stk_read_opts){.max_bytes = (size_t)max_bytes}, &diag);
-    return op_give(module, &core, &diag);
+    return ext_op_give(module, &core, &diag);
 }
 
 /* In the order of the enums of stoker/ops.h, as are the next. */
@@ -108,7 +107,7 @@ PyObject *ext_op_decode_image(PyObject *module, PyObject *args, PyObject *kwargs
     if (!PyArg_ParseTuple(args, ":op_decode_image") || !image_opts(kwargs, &opts)) return NULL;
     stk_diag diag = {0};
     stk_op *core = stk_op_decode_image(&opts, &diag);
-    return op_give(module, &core, &diag);
+    return ext_op_give(module, &core, &diag);
 }
 
 PyObject *ext_decode_image(PyObject *module, PyObject *args, PyObject *kwargs)
@@ -187,7 +186,7 @@ PyObject *ext_op_normalize(PyObject *module, PyObject *args, PyObject *kwargs)
     }
     stk_diag diag = {0};
     stk_op *core = stk_op_normalize(&opts, &diag);
-    return op_give(module, &core, &diag);
+    return ext_op_give(module, &core, &diag);
 }
 
 static PyObject *op_get_name(PyObject *op, void *closure)

@@ -39,20 +39,59 @@ static PyObject *plan_source(PyObject *op, PyObject *arg)
     Py_RETURN_NONE;
 }
 
+static PyObject *plan_foreign_source(PyObject *op, PyObject *args)
+{
+    PyObject *handle;
+    unsigned group;
+    if (!PyArg_ParseTuple(args, "OI:foreign_source", &handle, &group)) return NULL;
+    stk_source *source = ext_source_borrow(state_of(op), handle);
+    if (!source) return NULL;
+    Py_BEGIN_CRITICAL_SECTION(op);
+    stk_plan_foreign_source(core_of(op), stk_source_ref(source), group);
+    Py_END_CRITICAL_SECTION();
+    Py_RETURN_NONE;
+}
+
+/* The numbers as people count: 0 allows none, and a negative number any. */
+static int64_t limit_of(long long max_failures)
+{
+    return max_failures > 0 ? max_failures : max_failures == 0 ? -1 : 0;
+}
+
+static PyObject *plan_limit(PyObject *op, PyObject *args)
+{
+    long long max_failures;
+    double rate;
+    if (!PyArg_ParseTuple(args, "Ld:limit", &max_failures, &rate)) return NULL;
+    Py_BEGIN_CRITICAL_SECTION(op);
+    stk_plan_limit(core_of(op), limit_of(max_failures), rate);
+    Py_END_CRITICAL_SECTION();
+    Py_RETURN_NONE;
+}
+
 /* In the order of the enums of stoker/plan.h. */
 static const char *const orders[] = {"input", "completion", NULL};
 static const char *const policies[] = {"raise", "skip", "substitute", NULL};
 
 static PyObject *plan_pipe(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"op",       "name",         "concurrency",      "order",
-                            "on_error", "max_failures", "max_failure_rate", NULL};
+    static char *names[] = {"op",
+                            "name",
+                            "concurrency",
+                            "order",
+                            "on_error",
+                            "max_failures",
+                            "max_failure_rate",
+                            "shared_limit",
+                            "group",
+                            NULL};
     PyObject *handle, *order, *on_error;
     stk_stage_opts opts = {0};
     long long max_failures;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O$ziUULd:pipe", names, &handle, &opts.name,
+    int shared_limit = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O$ziUULd|pI:pipe", names, &handle, &opts.name,
                                      &opts.concurrency, &order, &on_error, &max_failures,
-                                     &opts.max_failure_rate))
+                                     &opts.max_failure_rate, &shared_limit, &opts.group))
         return NULL;
     const int chosen = ext_choice("output_order", order, orders);
     const int policy = chosen < 0 ? -1 : ext_choice("on_error", on_error, policies);
@@ -60,8 +99,8 @@ static PyObject *plan_pipe(PyObject *op, PyObject *args, PyObject *kwargs)
     if (!core) return NULL;
     opts.order = (stk_order)chosen;
     opts.on_error = (stk_on_error)policy;
-    /* Python counts as people do: 0 allows none, and a negative number any. */
-    opts.max_failures = max_failures > 0 ? max_failures : max_failures == 0 ? -1 : 0;
+    opts.max_failures = limit_of(max_failures);
+    opts.shared_limit = shared_limit;
 
     Py_BEGIN_CRITICAL_SECTION(op);
     stk_plan_pipe(core_of(op), stk_op_ref(core), &opts);
@@ -93,6 +132,61 @@ static PyObject *plan_unbatch(PyObject *op, PyObject *unused)
     (void)unused;
     Py_BEGIN_CRITICAL_SECTION(op);
     stk_plan_unbatch(core_of(op), NULL);
+    Py_END_CRITICAL_SECTION();
+    Py_RETURN_NONE;
+}
+
+/* The cores of a sequence of plans, each with a new reference; the number of them, or 0 with an
+ * exception. */
+static size_t plans_of(PyObject *op, PyObject *list, stk_plan **out)
+{
+    PyObject *fast = PySequence_Fast(list, "expected a sequence of plans");
+    if (!fast) return 0;
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast);
+    bool good = n > 0 && n <= STK_MAX_PATHS;
+    if (!good)
+        PyErr_Format(PyExc_ValueError, "%zd pipelines side by side: 1 to %d are possible", n,
+                     STK_MAX_PATHS);
+    for (Py_ssize_t i = 0; good && i < n; i++) {
+        PyObject *plan = PySequence_Fast_GET_ITEM(fast, i);
+        good = Py_IS_TYPE(plan, Py_TYPE(op));
+        if (!good) PyErr_SetString(PyExc_TypeError, "expected plans");
+    }
+    for (Py_ssize_t i = 0; good && i < n; i++)
+        out[i] = stk_plan_ref(core_of(PySequence_Fast_GET_ITEM(fast, i)));
+    Py_DECREF(fast);
+    return good ? (size_t)n : 0;
+}
+
+static PyObject *plan_route(PyObject *op, PyObject *args)
+{
+    PyObject *list, *order;
+    stk_stage_opts opts = {0};
+    if (!PyArg_ParseTuple(args, "OsU:route", &list, &opts.name, &order)) return NULL;
+    const int chosen = ext_choice("output_order", order, orders);
+    stk_plan *paths[STK_MAX_PATHS];
+    const size_t n = chosen < 0 ? 0 : plans_of(op, list, paths);
+    if (n == 0) return NULL;
+    opts.order = (stk_order)chosen;
+    Py_BEGIN_CRITICAL_SECTION(op);
+    stk_plan_route(core_of(op), NULL, NULL, n, paths, &opts);
+    Py_END_CRITICAL_SECTION();
+    Py_RETURN_NONE;
+}
+
+static PyObject *plan_merge(PyObject *op, PyObject *args)
+{
+    PyObject *list;
+    int arrival;
+    if (!PyArg_ParseTuple(args, "Op:merge", &list, &arrival)) return NULL;
+    stk_plan *inputs[STK_MAX_PATHS];
+    const size_t n = plans_of(op, list, inputs);
+    if (n == 0) return NULL;
+    Py_BEGIN_CRITICAL_SECTION(op);
+    if (arrival)
+        stk_plan_merge_any(core_of(op), n, inputs);
+    else
+        stk_plan_merge(core_of(op), n, inputs, NULL, 0);
     Py_END_CRITICAL_SECTION();
     Py_RETURN_NONE;
 }
@@ -187,7 +281,21 @@ static PyMethodDef plan_methods[] = {
      PyDoc_STR("source($self, source, /)\n--\n\nWhere samples come from.")},
     {"pipe", (PyCFunction)(void (*)(void))plan_pipe, METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("Adds a stage; all keywords are needed: name, concurrency (0: the op's own), order, "
-               "on_error, max_failures (negative: any), max_failure_rate (0: any).")},
+               "on_error, max_failures (negative: any), max_failure_rate (0: any); shared_limit "
+               "and group, of lanes, if not False and 0.")},
+    {"foreign_source", plan_foreign_source, METH_VARARGS,
+     PyDoc_STR(
+         "foreign_source($self, source, group, /)\n--\n\nA source that lanes of a group run.")},
+    {"limit", plan_limit, METH_VARARGS,
+     PyDoc_STR("limit($self, max_failures, max_failure_rate, /)\n--\n\nOf the stages with "
+               "shared_limit.")},
+    {"route", plan_route, METH_VARARGS,
+     PyDoc_STR(
+         "route($self, paths, name, output_order, /)\n--\n\nSends each item down the path that "
+         "the op before it has named.")},
+    {"merge", plan_merge, METH_VARARGS,
+     PyDoc_STR("merge($self, inputs, arrival, /)\n--\n\nIn place of a source: in turn, or as they "
+               "come.")},
     {"batch", (PyCFunction)(void (*)(void))plan_batch, METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("batch($self, n, *, drop_last, keep_empty)\n--\n\nGroups n samples.")},
     {"unbatch", plan_unbatch, METH_NOARGS,

@@ -1,4 +1,6 @@
-#include "ext.h"
+#include "lane.h"
+
+#include <stoker/lane.h>
 
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +27,13 @@ PyObject *ext_run_give(ext_state *state, stk_run **run)
     return (PyObject *)self;
 }
 
+stk_run *ext_run_borrow(ext_state *state, PyObject *op)
+{
+    if (Py_IS_TYPE(op, state->run_type)) return ((Run *)op)->core;
+    PyErr_Format(PyExc_TypeError, "expected a Run, not %.80s", Py_TYPE(op)->tp_name);
+    return NULL;
+}
+
 static int64_t now_ns(void)
 {
     struct timespec ts;
@@ -46,49 +55,62 @@ static int64_t slice(int64_t deadline)
 }
 
 /* STK_OK with *item NULL: a signal handler raised. */
-static stk_err wait_item(stk_run *core, int64_t timeout, stk_item **item, stk_diag *diag)
+static stk_err wait_item(stk_run *core, int64_t timeout, PyObject *grow, stk_item **item,
+                         stk_diag *diag)
 {
     size_t n = 0;
     *item = NULL;
     /* What is there needs no wait, and no contest for the GIL afterwards. */
     stk_err err = stk_run_next_items(core, STK_NOWAIT, 1, item, &n, diag);
     const int64_t deadline = timeout == STK_FOREVER ? STK_FOREVER : now_ns() + timeout;
-    while (err == STK_ETIMEOUT && timeout != STK_NOWAIT) {
+    while ((err == STK_ETIMEOUT || err == STK_EAGAIN) && timeout != STK_NOWAIT) {
+        if (grow != Py_None) ext_run_grow(core, grow);
         const int64_t wait = slice(deadline);
         Py_BEGIN_ALLOW_THREADS
         err = stk_run_next_items(core, wait, 1, item, &n, diag);
         Py_END_ALLOW_THREADS
-        if (err != STK_ETIMEOUT) break;
+        if (err != STK_ETIMEOUT && err != STK_EAGAIN) break;
         if (PyErr_CheckSignals() < 0) return STK_OK;
         if (deadline != STK_FOREVER && now_ns() >= deadline) break;
     }
     return err;
 }
 
-static PyObject *run_next(PyObject *op, PyObject *arg)
+static PyObject *result_of(ext_state *state, stk_item **item)
+{
+    PyObject *value = ext_item_take_value(*item);
+    stk_batch *batch = stk_item_batch(*item);
+    if (!value && !batch) return ext_sample_give(state, item);
+    if (batch) batch = stk_batch_ref(batch);
+    stk_item_free(item);
+    return value ? value : ext_batch_give(state, &batch);
+}
+
+static PyObject *run_next(PyObject *op, PyObject *const *args, Py_ssize_t num)
 {
     int64_t timeout;
-    if (!ext_timeout(arg, &timeout)) return NULL;
-
-    stk_diag diag = {0};
-    stk_item *item;
-    stk_err err = wait_item(((Run *)op)->core, timeout, &item, &diag);
-    switch (err) {
-    case STK_OK: break;
-    case STK_EEND:
-    case STK_EEPOCH:
-    case STK_ETIMEOUT:
-    case STK_ECANCELLED: return PyLong_FromLong(err);
-    default: return ext_raise(err, &diag);
+    if (num != 2) {
+        PyErr_SetString(PyExc_TypeError, "next() takes a timeout and grow");
+        return NULL;
     }
-    if (!item) return NULL;
+    if (!ext_timeout(args[0], &timeout)) return NULL;
 
     ext_state *state = PyType_GetModuleState(Py_TYPE(op)); /* final type: this is ours */
-    stk_batch *batch = stk_item_batch(item);
-    if (!batch) return ext_sample_give(state, &item);
-    batch = stk_batch_ref(batch);
-    stk_item_free(&item);
-    return ext_batch_give(state, &batch);
+    stk_diag diag;
+    stk_item *item;
+    diag.err = STK_OK;
+    diag.text[0] = 0;
+    stk_err err = wait_item(((Run *)op)->core, timeout, args[1], &item, &diag);
+    stk_foreign_drain(state->domain);
+    switch (err) {
+    case STK_OK: return item ? result_of(state, &item) : NULL;
+    case STK_EEND: return Py_NewRef(state->codes[EXT_END]);
+    case STK_EEPOCH: return Py_NewRef(state->codes[EXT_EPOCH_END]);
+    case STK_EAGAIN:
+    case STK_ETIMEOUT: return Py_NewRef(state->codes[EXT_TIMED_OUT]);
+    case STK_ECANCELLED: return Py_NewRef(state->codes[EXT_CANCELLED]);
+    default: return ext_raise(err, &diag);
+    }
 }
 
 static PyObject *run_close(PyObject *op, PyObject *unused)
@@ -123,6 +145,8 @@ static PyObject *run_stop(PyObject *op, PyObject *arg)
         if (PyErr_CheckSignals() < 0) return NULL;
         if (deadline != STK_FOREVER && now_ns() >= deadline) break;
     }
+    ext_state *state = PyType_GetModuleState(Py_TYPE(op));
+    stk_foreign_drain(state->domain);
     if (err) return ext_raise(err, &diag);
     Py_RETURN_NONE;
 }
@@ -176,14 +200,17 @@ static void run_dealloc(PyObject *op)
     Py_BEGIN_ALLOW_THREADS /* it may wait for ops that are still running */
     stk_run_free(&((Run *)op)->core);
     Py_END_ALLOW_THREADS
+    ext_state *state = PyType_GetModuleState(type);
+    stk_foreign_drain(state->domain);
     type->tp_free(op);
     Py_DECREF(type);
 }
 
 static PyMethodDef run_methods[] = {
-    {"next", run_next, METH_O,
-     PyDoc_STR("next($self, timeout, /)\n--\n\nThe next Batch or Sample, or the number of END, "
-               "EPOCH_END, TIMED_OUT or CANCELLED; any other failure is raised.")},
+    {"next", (PyCFunction)(void (*)(void))run_next, METH_FASTCALL,
+     PyDoc_STR(
+         "next($self, timeout, grow, /)\n--\n\nThe next result, or END, EPOCH_END, TIMED_OUT or "
+         "CANCELLED; any other failure is raised.  grow(group), or None: asks for a lane.")},
     {"close", run_close, METH_NOARGS,
      PyDoc_STR("close($self, /)\n--\n\nNo more samples begin; those in flight still arrive.")},
     {"cancel", run_cancel, METH_NOARGS,

@@ -14,9 +14,9 @@ stk_source *ext_source_borrow(ext_state *state, PyObject *op)
     return NULL;
 }
 
-/* Takes *core either way. */
-static PyObject *source_give(PyObject *module, stk_source **core)
+PyObject *ext_source_give(PyObject *module, stk_source **core, const stk_diag *diag)
 {
+    if (!*core) return ext_raise(diag->err ? diag->err : STK_ENOMEM, diag);
     PyTypeObject *type = ((ext_state *)PyModule_GetState(module))->source_type;
     Source *self = (Source *)type->tp_alloc(type, 0);
     if (!self) {
@@ -53,7 +53,7 @@ PyObject *ext_dir_source(PyObject *module, PyObject *args, PyObject *kwargs)
     };
     stk_diag diag = {0};
     stk_source *core = stk_dir_source(path, &opts, &diag);
-    return core ? source_give(module, &core) : ext_raise(diag.err ? diag.err : STK_ENOMEM, &diag);
+    return ext_source_give(module, &core, &diag);
 }
 
 typedef struct parts {
@@ -126,8 +126,7 @@ PyObject *ext_list_source(PyObject *module, PyObject *args, PyObject *kwargs)
         };
         stk_diag diag = {0};
         stk_source *core = stk_list_source(&opts, &diag);
-        made =
-            core ? source_give(module, &core) : ext_raise(diag.err ? diag.err : STK_ENOMEM, &diag);
+        made = ext_source_give(module, &core, &diag);
     }
     ext_columns_fini(&columns);
     parts_fini(&p);

@@ -172,11 +172,20 @@ static bool claim_batch(node *n, task *t)
     return true;
 }
 
+#define LOOK_AHEAD 32 /* items that may wait for room on their path */
+
+static size_t route_room(const node *n)
+{
+    if (n->twin->order == STK_ORDER_INPUT) return n->route.head ? 0 : MAX_BURST;
+    return n->route.waiting < LOOK_AHEAD ? LOOK_AHEAD - n->route.waiting : 0;
+}
+
 static bool claim_route(node *n, task *t)
 {
-    if (n->running > 0 || n->route.head) return false;
+    const size_t room = route_room(n);
+    if (n->running > 0 || room == 0) return false;
     t->num = 0;
-    while (t->num < burst_of(n)) {
+    while (t->num < burst_of(n) && t->num < room) {
         stk_item *item = edge_take(n->in);
         if (!item) break;
         t->items[t->num++] = item;
@@ -233,7 +242,7 @@ size_t node_ready(const node *n)
         return edge_any_below(n->in, n->out->low + n->out->window) ? n->in->len : 0;
     }
     case NODE_BATCH: return n->batch.submitted && n->running < n->concurrency;
-    case NODE_ROUTE: return n->running == 0 && !n->route.head && edge_peek(n->in);
+    case NODE_ROUTE: return n->running == 0 && route_room(n) && edge_peek(n->in);
     case NODE_EXPAND: return expand_ready(n);
     case NODE_JOIN:
     case NODE_PASS:

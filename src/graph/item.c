@@ -79,6 +79,25 @@ stk_err stk_item_key(const stk_item *item, size_t i, char *dst, size_t size)
     return cls->key(stk_source_params(item->source), item->id, i, dst, size);
 }
 
+stk_err stk_item_column(const stk_item *item, const char *name, stk_spec *spec, void *dst,
+                        size_t size, size_t *bytes)
+{
+    const stk_source_class *cls = item->source ? stk_source_get_class(item->source) : NULL;
+    if (!cls || !cls->columns || item->is_batch) return STK_ENOTFOUND;
+    void *params = stk_source_params(item->source);
+    size_t n = 0;
+    const stk_column *columns = cls->columns(params, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(columns[i].name, name)) continue;
+        *spec = columns[i].spec;
+        *bytes = sizeof(const char *);
+        stk_err err = spec->dtype == STK_DTYPE_NONE ? STK_OK : stk_spec_bytes(spec, bytes);
+        if (!err && *bytes > size) err = STK_ELIMIT;
+        return err ? err : cls->column(params, i, item->id, dst);
+    }
+    return STK_ENOTFOUND;
+}
+
 void stk_item_random(const stk_item *item, uint32_t n, uint32_t out[4])
 {
     const stk_source_class *cls = item->source ? stk_source_get_class(item->source) : NULL;
@@ -158,6 +177,16 @@ void stk_item_set_array(stk_item *item, size_t i, const stk_tensor *t, stk_buffe
     *mem = NULL;
 }
 
+stk_buffer *stk_item_array_buffer(const stk_item *item, size_t i)
+{
+    return i < item->num_parts ? item->parts[i].mem : NULL;
+}
+
+void stk_item_set_path(stk_item *item, size_t path)
+{
+    item->path = path;
+}
+
 stk_batch *stk_item_batch(const stk_item *item)
 {
     return item->batch;
@@ -166,6 +195,13 @@ stk_batch *stk_item_batch(const stk_item *item)
 stk_foreign *stk_item_foreign(const stk_item *item)
 {
     return item->foreign;
+}
+
+stk_foreign *stk_item_take_foreign(stk_item *item)
+{
+    stk_foreign *f = item->foreign;
+    item->foreign = NULL;
+    return f;
 }
 
 void stk_item_set_foreign(stk_item *item, stk_foreign **f)

@@ -43,7 +43,7 @@ struct stk_item {
     bool padding; /* a gap that no sample ever had */
     bool substituted;
     bool is_batch; /* id is the number of the batch */
-    uint8_t path;  /* of a route */
+    size_t path;   /* of a route */
     stk_batch *batch;
     stk_foreign *foreign;
     size_t num_parts;

@@ -63,6 +63,7 @@ stk_err stk_lane_new(stk_run *run, uint32_t g, stk_lane_grow_fn *grow, void *ctx
         l->lane.link = run->lent;
         run->lent = &l->lane;
         run->groups[g].inside++;
+        run->told &= ~(UINT64_C(1) << g);
         atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
     }
     run_unlock(run);
@@ -94,6 +95,7 @@ stk_err stk_lane_wait(stk_lane *l, int64_t timeout)
     bool taken = false;
     run_lock(run);
     g->waiting++;
+    run->told &= ~(UINT64_C(1) << l->group);
     while (!cancelled(run) && g->coming == 0 && !taken) {
         const int64_t due = run_take_apart(run, &taken);
         if (taken) break;
@@ -134,6 +136,7 @@ uint64_t stk_run_short_groups(stk_run *run)
     if (run->generation != stk_fork_generation()) return 0;
     run_lock(run);
     const uint64_t shortage = cancelled(run) ? 0 : run_short_groups(run);
+    run->told |= shortage;
     run_unlock(run);
     return shortage;
 }

@@ -69,8 +69,48 @@ static bool all_known(node *n)
     return true;
 }
 
+/* Nothing but its failure is left of input k. */
+static bool failed_at(const node *n, size_t k)
+{
+    const stk_item *item = edge_peek(n->edges[k]);
+    return item && item->state == ITEM_ERROR;
+}
+
+/* A failure of one input waits until the others are through. */
+static bool pass_failure(node *n)
+{
+    size_t found = n->num_edges;
+    for (size_t k = n->num_edges; k-- > 0;) {
+        if (!n->merge.marked[k] && failed_at(n, k))
+            found = k;
+        else if (!waits(n, k))
+            return false;
+    }
+    if (found == n->num_edges || !edge_room(n->out)) return false;
+    edge_append(n->out, edge_take(n->edges[found]));
+    return true;
+}
+
+bool merge_as_they_come(node *n)
+{
+    bool moved = false;
+    for (size_t k = 0; k < n->num_edges; k++) {
+        while (!n->merge.marked[k] && edge_room(n->out)) {
+            const stk_item *item = edge_peek(n->edges[k]);
+            if (!item || item->state == ITEM_ERROR) break;
+            moved = true;
+            n->merge.marked[k] = item->state == ITEM_MARK;
+            if (n->merge.marked[k]) break;
+            if (n->num_stages) n->stages[0].items++;
+            edge_deliver(n->out, edge_take(n->edges[k]));
+        }
+    }
+    return pass_failure(n) || merge_epoch_end(n) || moved;
+}
+
 bool merge_settle(node *n)
 {
+    if (n->plan->arrival) return merge_as_they_come(n);
     bool moved = false;
     for (;;) {
         if (merge_epoch_end(n)) moved = true;

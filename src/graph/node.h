@@ -114,7 +114,8 @@ typedef struct node {
         } expand;
         struct {
             stk_item *head, *tail; /* routed, waiting for room on their path */
-            uint8_t *tickets;      /* join, input order: the paths, in order */
+            size_t waiting;
+            uint8_t *tickets; /* join, input order: the paths, in order */
             uint64_t first, last;
         } route;
         struct {

@@ -14,7 +14,7 @@ stk_err stk_plan_new(stk_plan **out)
     return STK_OK;
 }
 
-stk_plan *plan_ref(stk_plan *plan)
+stk_plan *stk_plan_ref(stk_plan *plan)
 {
     atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
     return plan;
@@ -180,9 +180,8 @@ void stk_plan_route(stk_plan *plan, stk_router_fn *router, void *ctx, size_t n,
                     stk_plan *const *paths, const stk_stage_opts *opts)
 {
     stage_plan *s = NULL;
-    if (!router || n == 0 || n > STK_MAX_PATHS)
-        fail(plan, STK_EINVAL, "a route needs a router and from 1 to %d paths, not %zu",
-             STK_MAX_PATHS, n);
+    if (n == 0 || n > STK_MAX_PATHS)
+        fail(plan, STK_EINVAL, "a route needs from 1 to %d paths, not %zu", STK_MAX_PATHS, n);
     else
         s = add(plan, STAGE_ROUTE, "route", opts);
     for (size_t i = 0; i < n; i++) {
@@ -229,6 +228,12 @@ void stk_plan_merge(stk_plan *plan, size_t n, stk_plan *const *inputs, const dou
     }
     plan->weighted = weights != NULL;
     plan->merge_seed = seed;
+}
+
+void stk_plan_merge_any(stk_plan *plan, size_t n, stk_plan *const *inputs)
+{
+    stk_plan_merge(plan, n, inputs, NULL, 0);
+    plan->arrival = true;
 }
 
 void stk_plan_sink(stk_plan *plan, size_t buffer_size)

@@ -40,6 +40,7 @@ struct stk_plan {
     stk_plan *inputs[STK_MAX_PATHS];
     double weights[STK_MAX_PATHS];
     bool weighted;
+    bool arrival; /* of a merge: takes what is there */
     uint64_t merge_seed;
     size_t num_stages;
     stage_plan stages[STK_MAX_STAGES];
@@ -49,8 +50,6 @@ struct stk_plan {
 };
 
 extern const stk_op_class unbatch_class; /* unbatch.c */
-
-stk_plan *plan_ref(stk_plan *plan);
 
 /* What flows into stage i (i == num_stages: what the reader gets). */
 stk_kind plan_kind_at(const stk_plan *plan, size_t i);

@@ -47,11 +47,17 @@ static stk_kind kind_after(const stage_plan *s, stk_kind in)
     return out == STK_KIND_ANY ? in : out;
 }
 
+static stk_kind kind_of_source(const stk_plan *plan)
+{
+    const stk_kind out = plan->source ? stk_source_get_class(plan->source)->out : STK_KIND_ANY;
+    return out == STK_KIND_ANY ? STK_KIND_KEY : out;
+}
+
 stk_kind plan_kind_at(const stk_plan *plan, size_t i)
 {
     const stk_kind in = plan->num_inputs
                             ? plan_kind_at(plan->inputs[0], plan->inputs[0]->num_stages)
-                            : STK_KIND_KEY;
+                            : kind_of_source(plan);
     return kind_through(plan, in, i);
 }
 

@@ -20,9 +20,10 @@ void route_exec(task *t)
         if (item->state != ITEM_VALUE) continue;
         item->stage = s;
         item->passed |= UINT64_C(1) << s->index;
-        const int path = s->plan->router(item, s->plan->router_ctx);
+        const int path =
+            s->plan->router ? s->plan->router(item, s->plan->router_ctx) : (int)item->path;
         if (path >= 0 && (size_t)path < t->node->num_edges) {
-            item->path = (uint8_t)path;
+            item->path = (size_t)path;
             continue;
         }
         stk_diag diag;
@@ -54,6 +55,7 @@ void route_finish(task *t)
         else
             n->route.head = item;
         n->route.tail = item;
+        n->route.waiting++;
     }
 }
 
@@ -64,7 +66,7 @@ static bool send(node *n, stk_item *item)
     if (!edge_room(to)) return false;
     if (join->order == STK_ORDER_INPUT) {
         if (join->route.last - join->route.first == MAX_TICKETS) return false;
-        join->route.tickets[join->route.last++ % MAX_TICKETS] = item->path;
+        join->route.tickets[join->route.last++ % MAX_TICKETS] = (uint8_t)item->path;
     }
     edge_append(to, item);
     return true;
@@ -91,16 +93,28 @@ static bool broadcast(node *n, stk_item *mark) STK_REQUIRES(run_role)
     return true;
 }
 
+/* In order of completion an item may go past others whose path has no room; an end may not. */
 bool route_settle(node *n)
 {
-    bool moved = false;
-    while (n->route.head) {
-        stk_item *item = n->route.head, *next = item->link;
-        const bool all = item->state == ITEM_MARK && n->twin->order == STK_ORDER_COMPLETION;
-        if (!(all ? broadcast(n, item) : send(n, item))) break;
-        n->route.head = next;
-        if (!next) n->route.tail = NULL;
-        moved = true;
+    const bool in_order = n->twin->order == STK_ORDER_INPUT;
+    bool moved = false, full[STK_MAX_PATHS] = {false};
+    stk_item **at = &n->route.head, *before = NULL;
+    while (*at) {
+        stk_item *item = *at, *next = item->link;
+        const bool end = item->state == ITEM_MARK || item->state == ITEM_ERROR;
+        if (end && before) break;
+        const bool all = item->state == ITEM_MARK && !in_order;
+        if (!full[item->path] && (all ? broadcast(n, item) : send(n, item))) {
+            *at = next;
+            if (!next) n->route.tail = before;
+            n->route.waiting--;
+            moved = true;
+            continue;
+        }
+        if (in_order || end) break;
+        full[item->path] = true;
+        before = item;
+        at = &item->link;
     }
     return moved;
 }
@@ -120,20 +134,7 @@ static bool join_by_tickets(node *n)
 
 bool join_settle(node *n)
 {
-    if (n->order == STK_ORDER_INPUT) return join_by_tickets(n);
-    bool moved = false;
-    for (size_t k = 0; k < n->num_edges; k++) {
-        while (!n->merge.marked[k] && edge_room(n->out)) {
-            const stk_item *item = edge_peek(n->edges[k]);
-            if (!item) break;
-            moved = true;
-            if (item->state == ITEM_MARK)
-                n->merge.marked[k] = true;
-            else
-                edge_append(n->out, edge_take(n->edges[k]));
-        }
-    }
-    return merge_epoch_end(n) || moved;
+    return n->order == STK_ORDER_INPUT ? join_by_tickets(n) : merge_as_they_come(n);
 }
 
 void route_retire(node *n)

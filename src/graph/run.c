@@ -127,7 +127,7 @@ stk_err stk_run_start(stk_plan *plan, const stk_run_opts *opts, stk_run **out, s
     run->client.work = run_work;
     run->client.gone = run_gone;
     run->generation = stk_fork_generation();
-    run->plan = plan_ref(plan);
+    run->plan = stk_plan_ref(plan);
     run->epoch_ends = o.epoch_ends;
     run->started = run->ticked = stk_clock_ns();
 
@@ -210,6 +210,7 @@ static stk_err wait_for_result(stk_run *run, int64_t deadline) STK_REQUIRES(run_
         stk_err err = look_at_sink(run);
         if (err != STK_EAGAIN) return err;
         if (deadline != STK_NEVER && stk_clock_ns() >= deadline) return STK_ETIMEOUT;
+        if (run->num_groups > 1 && run_short_groups(run) & ~run->told) return STK_EAGAIN;
         run_tick(run, stk_clock_ns());
         run->reading++;
         bool taken = false;

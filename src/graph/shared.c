@@ -14,8 +14,9 @@
  */
 #include "graph/steps.h"
 
-#define OVERDUE_NS 1000000 /* bursts are made for 50 us: one that takes 20 times as long is stuck \
-                            */
+#define OVERDUE_NS                                                                 \
+    1000000 /* bursts are made for 50 us: one that takes 20 times as long is stuck \
+             */
 
 static uint64_t pack(uint64_t next, uint64_t end)
 {

@@ -55,7 +55,8 @@ void route_retire(node *n) STK_REQUIRES(run_role);
 
 /* merge.c */
 bool merge_settle(node *n) STK_REQUIRES(run_role);
-bool merge_epoch_end(node *n) STK_REQUIRES(run_role); /* all inputs are at the end of theirs */
+bool merge_as_they_come(node *n) STK_REQUIRES(run_role); /* a failure last */
+bool merge_epoch_end(node *n) STK_REQUIRES(run_role);    /* all inputs are at the end of theirs */
 
 /* exec.c: without the lock */
 void task_exec(lane *l, task *t);

@@ -180,7 +180,8 @@ bool lane_step(stk_run *run, lane *l, task *t) STK_REQUIRES(run_role)
     t->began = stk_clock_ns();
     run_tick(run, t->began);
     if (t->node->running == 1) t->node->since = t->began;
-    const uint64_t shortage = l->grow ? run_short_groups(run) : 0;
+    const uint64_t shortage = l->grow ? run_short_groups(run) & ~run->told : 0;
+    run->told |= shortage;
     l->current = t;
     run_leave(run);
     for (uint32_t g = 1; shortage >> g; g++)

@@ -1,0 +1,72 @@
+#include "lane.h"
+
+#include <stoker/lane.h>
+#include <time.h>
+
+/* A lane lets go of the GIL at least so often, although it would be asked to only by ops that run
+ * Python code: ops in C do not look. */
+#define BREATH_NS 200000
+
+static int64_t now_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+}
+
+static void grow(uint32_t group, void *ctx)
+{
+    PyObject *made = PyObject_CallFunction(ctx, "I", group);
+    if (!made) PyErr_WriteUnraisable(ctx);
+    Py_XDECREF(made);
+}
+
+void ext_run_grow(stk_run *run, PyObject *callable)
+{
+    const uint64_t shortage = stk_run_short_groups(run);
+    for (uint32_t g = 1; g < STK_MAX_GROUPS && shortage >> g; g++)
+        if (shortage >> g & 1) grow(g, callable);
+}
+
+static void work(ext_state *state, stk_lane *lane)
+{
+    int64_t breath = now_ns();
+    for (;;) {
+        stk_err err = stk_lane_work(lane);
+        stk_foreign_drain(state->domain);
+        if (err == STK_EAGAIN) {
+            Py_BEGIN_ALLOW_THREADS
+            err = stk_lane_wait(lane, STK_FOREVER);
+            Py_END_ALLOW_THREADS
+            breath = now_ns();
+        }
+        if (err) return;
+        const int64_t now = now_ns();
+        if (now - breath < BREATH_NS) continue;
+        Py_BEGIN_ALLOW_THREADS
+        Py_END_ALLOW_THREADS
+        breath = now;
+    }
+}
+
+PyObject *ext_lane(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"run", "group", "grow", NULL};
+    PyObject *run, *callable;
+    unsigned group;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OIO:lane", names, &run, &group, &callable))
+        return NULL;
+    ext_state *state = PyModule_GetState(module);
+    stk_run *core = ext_run_borrow(state, run);
+    if (!core) return NULL;
+    stk_lane *lane = NULL;
+    stk_err err = stk_lane_new(core, group, grow, callable, &lane);
+    if (err == STK_ECANCELLED) Py_RETURN_NONE;
+    if (err) return ext_raise(err, NULL);
+    work(state, lane);
+    Py_BEGIN_ALLOW_THREADS /* it may be the last of the run */
+    stk_lane_free(&lane);
+    Py_END_ALLOW_THREADS
+    stk_foreign_drain(state->domain);
+    Py_RETURN_NONE;
+}

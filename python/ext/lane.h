@@ -1,0 +1,34 @@
+/*
+ * The Python lane: stages that are Python callables, run by threads that Python made.
+ *
+ * Items carry Python objects as stk_foreign handles of the interpreter's domain: the engine moves
+ * them without the GIL, and only threads that hold it release them (stk_foreign_drain).
+ *
+ * Threads: all functions here with the GIL held (or attached, without one).
+ */
+#ifndef STK_EXT_LANE_H
+#define STK_EXT_LANE_H
+
+#include "ext.h"
+
+/* lane_value.c */
+
+/* What a stage of Python sees of `item`, a new reference: the object it carries, its Batch, or a
+ * Sample made of it.  NULL with an exception. */
+PyObject *ext_item_value(ext_state *state, stk_item *item);
+
+/* Makes `value` what the item carries; takes the reference either way.  False with an exception. */
+bool ext_item_set_value(ext_state *state, stk_item *item, PyObject *value);
+
+/* The object that the item carries, which it no longer does; NULL: none. */
+PyObject *ext_item_take_value(stk_item *item);
+
+/* The current exception becomes what the item carries, told to `report` (NULL: nobody), and its
+ * text goes to *diag.  `value` is what the op was given, or NULL.  Gives STK_EFOREIGN. */
+stk_err ext_item_fail(ext_state *state, stk_item *item, PyObject *report, PyObject *value,
+                      stk_diag *diag);
+
+/* A handle that holds `object`; NULL with an exception. */
+stk_foreign *ext_foreign_new(ext_state *state, PyObject *object);
+
+#endif /* STK_EXT_LANE_H */

@@ -1,0 +1,229 @@
+/* Python callables as ops. */
+#include "lane.h"
+
+#include <string.h>
+
+/* Handles, since the last run of a plan may drop its ops on any thread. */
+typedef struct py_op {
+    ext_state *state; /* of the module, which the Op that Python holds keeps: see ext_lane */
+    stk_foreign *callable;
+    stk_foreign *report;
+    char text[200];
+} py_op;
+
+static void py_op_fini(void *params)
+{
+    py_op *op = params;
+    stk_foreign_unref(&op->callable);
+    stk_foreign_unref(&op->report);
+    PyMem_RawFree(op);
+}
+
+static void py_op_print(const void *params, char *dst, size_t size)
+{
+    const py_op *op = params;
+    snprintf(dst, size, "%s", op->text);
+}
+
+static PyObject *callable_of(const py_op *op)
+{
+    return stk_foreign_handle(op->callable);
+}
+
+static stk_err failed(const py_op *op, stk_item *item, PyObject *value, stk_diag *diag)
+{
+    return ext_item_fail(op->state, item, op->report ? stk_foreign_handle(op->report) : NULL, value,
+                         diag);
+}
+
+/* Calls `callable` with what the item carries.  NULL: it raised, and *err says what became of it;
+ * or gave None. */
+static PyObject *call(const py_op *op, PyObject *callable, stk_item *item, stk_err *err,
+                      stk_diag *diag)
+{
+    PyObject *value = ext_item_value(op->state, item);
+    PyObject *result = value ? PyObject_CallOneArg(callable, value) : NULL;
+    if (!result) *err = failed(op, item, value, diag);
+    Py_XDECREF(value);
+    return result;
+}
+
+static stk_err skip(stk_item *item)
+{
+    Py_XDECREF(ext_item_take_value(item));
+    return STK_ESKIP;
+}
+
+static stk_err map_run(const void *params, void *state, stk_item *item, stk_diag *diag)
+{
+    (void)state;
+    const py_op *op = params;
+    stk_err err = STK_OK;
+    PyObject *result = call(op, callable_of(op), item, &err, diag);
+    if (!result) return err;
+    if (result == Py_None) {
+        Py_DECREF(result);
+        return skip(item);
+    }
+    if (!ext_item_set_value(op->state, item, result)) return failed(op, item, NULL, diag);
+    return STK_OK;
+}
+
+/* The callable gives an iterable for each item; the cursor is its iterator. */
+static stk_err expand_begin(const py_op *op, stk_item *in, stk_item *out, void **cursor,
+                            stk_diag *diag)
+{
+    PyObject *value = ext_item_value(op->state, in);
+    PyObject *made = value ? PyObject_CallOneArg(callable_of(op), value) : NULL;
+    PyObject *iterator = made ? PyObject_GetIter(made) : NULL;
+    stk_foreign *f = iterator ? ext_foreign_new(op->state, iterator) : NULL;
+    stk_err err = f ? STK_OK : failed(op, out, value, diag);
+    Py_XDECREF(iterator);
+    Py_XDECREF(made);
+    Py_XDECREF(value);
+    *cursor = f;
+    return err;
+}
+
+static stk_err expand_next(const void *params, void *state, void **cursor, stk_item *in,
+                           int64_t index, stk_item *out, stk_diag *diag)
+{
+    (void)state;
+    (void)index;
+    const py_op *op = params;
+    if (!*cursor) {
+        stk_err err = expand_begin(op, in, out, cursor, diag);
+        if (err) return err;
+    }
+    PyObject *value;
+    do value = PyIter_Next(stk_foreign_handle(*cursor));
+    while (value == Py_None && (Py_DECREF(value), true)); /* which skips */
+    if (!value && !PyErr_Occurred()) return STK_EEND;
+    if (!value || !ext_item_set_value(op->state, out, value)) {
+        value = ext_item_value(op->state, in);
+        stk_err err = failed(op, out, value, diag);
+        Py_XDECREF(value);
+        return err;
+    }
+    return STK_OK;
+}
+
+static void expand_end(const void *params, void *cursor)
+{
+    (void)params;
+    stk_foreign *f = cursor;
+    stk_foreign_unref(&f); /* perhaps without the GIL: a generator is closed when it is drained */
+}
+
+static const stk_op_class map_class = {
+    .name = "python",
+    .in = STK_KIND_ANY,
+    .out = STK_KIND_FOREIGN,
+    .run = map_run,
+    .fini = py_op_fini,
+    .print = py_op_print,
+};
+
+static const stk_op_class expand_class = {
+    .name = "python_generator",
+    .in = STK_KIND_ANY,
+    .out = STK_KIND_FOREIGN,
+    .expand = expand_next,
+    .expand_end = expand_end,
+    .fini = py_op_fini,
+    .print = py_op_print,
+};
+
+/* A router says which path its item takes, and passes it on as it is. */
+static stk_err route_run(const void *params, void *state, stk_item *item, stk_diag *diag)
+{
+    (void)state;
+    const py_op *op = params;
+    stk_err err = STK_OK;
+    PyObject *result = call(op, callable_of(op), item, &err, diag);
+    if (!result) return err;
+    const long path = PyLong_AsLong(result);
+    Py_DECREF(result);
+    if (path == -1 && PyErr_Occurred()) return failed(op, item, NULL, diag);
+    stk_item_set_path(item, (size_t)path);
+    return STK_OK;
+}
+
+static const stk_op_class route_class = {
+    .name = "python_router",
+    .in = STK_KIND_ANY,
+    .out = STK_KIND_ANY,
+    .run = route_run,
+    .fini = py_op_fini,
+    .print = py_op_print,
+};
+
+/* An Aggregator: an object with accumulate(item) and flush(). */
+static stk_err fold_give(const py_op *op, stk_item *item, PyObject *result, PyObject *value,
+                         stk_diag *diag)
+{
+    if (!result) return failed(op, item, value, diag);
+    if (result == Py_None) {
+        Py_DECREF(result);
+        return skip(item);
+    }
+    if (!ext_item_set_value(op->state, item, result)) return failed(op, item, NULL, diag);
+    return STK_OK;
+}
+
+static stk_err fold_run(const void *params, void *state, stk_item *item, stk_diag *diag)
+{
+    (void)state;
+    const py_op *op = params;
+    PyObject *value = ext_item_value(op->state, item);
+    PyObject *result =
+        value ? PyObject_CallMethod(callable_of(op), "accumulate", "(O)", value) : NULL;
+    stk_err err = fold_give(op, item, result, value, diag);
+    Py_XDECREF(value);
+    return err;
+}
+
+static stk_err fold_flush(const void *params, void *state, stk_item *out, stk_diag *diag)
+{
+    (void)state;
+    const py_op *op = params;
+    return fold_give(op, out, PyObject_CallMethod(callable_of(op), "flush", NULL), NULL, diag);
+}
+
+static const stk_op_class fold_class = {
+    .name = "python_aggregator",
+    .in = STK_KIND_ANY,
+    .out = STK_KIND_FOREIGN,
+    .run = fold_run,
+    .flush = fold_flush,
+    .fini = py_op_fini,
+    .print = py_op_print,
+};
+
+static const char *const kinds[] = {"map", "expand", "route", "fold", NULL};
+static const stk_op_class *const classes[] = {&map_class, &expand_class, &route_class, &fold_class};
+
+PyObject *ext_op_python(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"kind", "callable", "report", "text", NULL};
+    PyObject *kind, *callable, *report;
+    const char *text;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOs:op_python", names, &kind, &callable,
+                                     &report, &text))
+        return NULL;
+    const int chosen = ext_choice("kind", kind, kinds);
+    if (chosen < 0) return NULL;
+    ext_state *state = PyModule_GetState(module);
+    py_op *op = PyMem_RawCalloc(1, sizeof(*op));
+    if (!op) return PyErr_NoMemory();
+    op->state = state;
+    op->callable = ext_foreign_new(state, callable);
+    if (report != Py_None) op->report = ext_foreign_new(state, report);
+    snprintf(op->text, sizeof(op->text), "%s", text);
+    if (!op->callable || (report != Py_None && !op->report)) {
+        py_op_fini(op);
+        return NULL;
+    }
+    stk_op *core = stk_op_new(classes[chosen], op);
+    return ext_op_give(module, &core, &(stk_diag){.err = STK_ENOMEM});
+}

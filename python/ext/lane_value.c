@@ -1,0 +1,86 @@
+#include "lane.h"
+
+stk_foreign *ext_foreign_new(ext_state *state, PyObject *object)
+{
+    stk_foreign *f = NULL;
+    stk_err err = stk_foreign_new(state->domain, object, &f);
+    if (err)
+        ext_raise(err, NULL);
+    else
+        Py_INCREF(object);
+    return f;
+}
+
+PyObject *ext_item_value(ext_state *state, stk_item *item)
+{
+    stk_foreign *f = stk_item_foreign(item);
+    if (f) return Py_NewRef(stk_foreign_handle(f));
+    stk_batch *batch = stk_item_batch(item);
+    if (!batch) return ext_sample_of(state, item);
+    batch = stk_batch_ref(batch);
+    return ext_batch_give(state, &batch);
+}
+
+bool ext_item_set_value(ext_state *state, stk_item *item, PyObject *value)
+{
+    stk_foreign *f = stk_item_foreign(item);
+    if (f) {
+        PyObject *before = stk_foreign_swap(f, value);
+        Py_XDECREF(before);
+        return true;
+    }
+    f = ext_foreign_new(state, value);
+    Py_DECREF(value);
+    if (!f) return false;
+    stk_item_set_foreign(item, &f);
+    return true;
+}
+
+PyObject *ext_item_take_value(stk_item *item)
+{
+    stk_foreign *f = stk_item_take_foreign(item);
+    return f ? stk_foreign_take(&f) : NULL;
+}
+
+static PyObject *take_exception(void)
+{
+#if PY_VERSION_HEX >= 0x030c0000
+    return PyErr_GetRaisedException();
+#else
+    PyObject *type, *exc, *traceback;
+    PyErr_Fetch(&type, &exc, &traceback);
+    PyErr_NormalizeException(&type, &exc, &traceback);
+    if (traceback) PyException_SetTraceback(exc, traceback);
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
+    return exc;
+#endif
+}
+
+static void describe(PyObject *exc, stk_diag *diag)
+{
+    PyObject *text = PyObject_Str(exc);
+    const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
+    const char *type = Py_TYPE(exc)->tp_name;
+    if (utf8 && *utf8)
+        stk_diag_set(diag, STK_EFOREIGN, "%.200s: %.1700s", type, utf8);
+    else
+        stk_diag_set(diag, STK_EFOREIGN, "%.200s", type);
+    Py_XDECREF(text);
+    PyErr_Clear();
+}
+
+stk_err ext_item_fail(ext_state *state, stk_item *item, PyObject *report, PyObject *value,
+                      stk_diag *diag)
+{
+    PyObject *exc = take_exception();
+    if (report) {
+        PyObject *told = PyObject_CallFunction(report, "OOL", exc, value ? value : Py_None,
+                                               (long long)stk_item_id(item));
+        if (!told) PyErr_WriteUnraisable(report);
+        Py_XDECREF(told);
+    }
+    describe(exc, diag);
+    if (!ext_item_set_value(state, item, exc)) PyErr_Clear(); /* no memory: the text is left */
+    return STK_EFOREIGN;
+}

@@ -1,0 +1,96 @@
+"""The threads of Python that run the stages of a pipeline's run."""
+
+from __future__ import annotations
+
+import threading
+from weakref import WeakSet
+
+from .. import _stoker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextvars import Context
+    from typing import Final
+
+__all__ = ["Group", "Lanes", "finish_all"]
+
+_PREFIX: Final = "stoker"
+
+
+class Group:
+    """Threads that run the same stages: at most `limit`, made when there is work for one more."""
+
+    __slots__ = ("name", "limit", "source")
+
+    def __init__(self, name: str, limit: int, source: _stoker.Source | None = None) -> None:
+        """`source`: what the thread closes when the run has ended."""
+        self.name = name
+        self.limit = limit
+        self.source = source
+
+
+class Lanes:
+    """Makes the threads of one run.
+
+    Nothing here refers to the pipeline, and the threads refer to the run alone: a pipeline that is
+    dropped is collected, and its end ends them.  Any thread may call any method.
+    """
+
+    def __init__(self, run: _stoker.Run, groups: list[Group], context: Context) -> None:
+        self._run = run
+        self._groups = groups  # number g stands at g - 1
+        self._context = context  # of whoever started the pipeline
+        self._lock = threading.Lock()  # guards everything below
+        self._threads: list[threading.Thread] = []
+        self._made = [0] * len(groups)
+
+    def grow(self, number: int) -> None:
+        """One more thread for a group, if it may have one."""
+        group = self._groups[number - 1]
+        with self._lock:
+            if self._made[number - 1] >= group.limit:
+                return
+            self._made[number - 1] += 1
+            count = self._made[number - 1]
+            thread = threading.Thread(
+                target=self._context.copy().run,
+                args=(_work, self._run, number, self.grow, group.source),
+                name=f"{_PREFIX}-{group.name}" if group.limit == 1 else f"{_PREFIX}-{group.name}-{count}",
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def start(self) -> None:
+        """The threads of sources, which begin without being asked for."""
+        for number, group in enumerate(self._groups, 1):
+            if group.source is not None:
+                self.grow(number)
+
+    def join(self, timeout: float) -> list[str]:
+        """Waits for the threads of a run that has ended, at most `timeout` seconds in all; gives the
+        names of those that go on.  A thread of the run itself does not wait."""
+        import time
+
+        deadline = time.monotonic() + timeout
+        with self._lock:
+            threads = list(self._threads)
+        me = threading.current_thread()
+        if me in threads:
+            return []
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return [thread.name for thread in threads if thread.is_alive()]
+
+    def has_current_thread(self) -> bool:
+        return threading.current_thread() in self._threads
+
+
+def _work(
+    run: _stoker.Run, number: int, grow: Callable[[int], None], source: _stoker.Source | None
+) -> None:
+    try:
+        _stoker.lane(run, number, grow)
+    finally:
+        if source is not None:
+            _stoker.source_finish(source)

@@ -1,0 +1,47 @@
+"""Failures of items, as log records."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from ._info import StageInfo
+
+__all__ = ["FailureLog"]
+
+_LOGGED: Final = 10  # failures of a stage that are logged one by one; all are counted
+_REPR: Final = 100  # characters of an item
+
+
+class FailureLog:
+    """Hears of each failure of one stage."""
+
+    def __init__(self, info: StageInfo) -> None:
+        self.info = info
+        self.count = 0
+
+    def __call__(self, error: BaseException, item: object, item_id: int) -> None:
+        self.count += 1
+        text = f"stage {self.info}, item {item_id}: {shorten(item)}"
+        error.add_note(text)
+        if self.count > _LOGGED:
+            return
+        import logging
+
+        from .config import is_compact_log
+
+        logger = logging.getLogger("stoker.pipeline")
+        last = "; later failures of this stage are counted only" if self.count == _LOGGED else ""
+        if is_compact_log():
+            logger.error("%s: %s: %s%s", text, type(error).__name__, error, last)
+        else:
+            logger.error("%s%s", text, last, exc_info=(type(error), error, error.__traceback__))
+
+
+def shorten(item: object) -> str:
+    try:
+        text = repr(item)
+    except Exception as error:
+        text = f"<{type(item).__name__}, whose repr raised {type(error).__name__}>"
+    return text if len(text) <= _REPR else f"{text[: _REPR - 3]}..."

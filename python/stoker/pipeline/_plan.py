@@ -1,0 +1,267 @@
+"""From a configuration to a plan of the engine, and to the threads that it needs."""
+
+from __future__ import annotations
+
+from functools import partial
+from operator import getitem
+
+from .. import _stoker
+from ..ops import Op
+from ..source import Source
+from ._info import StageInfo
+from ._kinds import kind_of, kind_of_call
+from ._lanes import Group
+from ._locate import locate
+from ._log import FailureLog
+from .defs import (
+    AggregateConfig,
+    BatchConfig,
+    Collate,
+    DisaggregateConfig,
+    MergeConfig,
+    PathVariantsConfig,
+    PipeConfig,
+    SourceConfig,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+    from typing import Any, Final
+
+    from .defs import PipelineConfig
+    from .defs._stages import Stage
+
+__all__ = ["PlanMaker"]
+
+_NAME_BYTES: Final = 47  # of a stage, in the engine's statistics
+
+
+class PlanMaker:
+    """Makes the plan of one pipeline.
+
+    `infos` are those of the engine's stages, in its order: `groups` the threads of Python it needs.
+    """
+
+    def __init__(
+        self, num_threads: int, limit: int | Fraction, pipeline_id: int, stage_id: int
+    ) -> None:
+        self._num_threads = num_threads
+        self._limit = limit
+        self._pipeline_id = pipeline_id
+        self._next_id = stage_id
+        self.groups: list[Group] = []
+        self._pool = 0  # the group of sync stages; 0: there is none yet
+        self.infos: list[StageInfo] = []
+        self.logs: list[FailureLog | None] = []
+
+    def make(self, config: PipelineConfig[Any]) -> _stoker.Plan:
+        plan = self._begin(config)
+        self._stages(plan, config.pipes)
+        plan.limit(*_limits(self._limit))
+        plan.sink(config.sink.buffer_size)
+        self._note("sink", None)
+        return plan
+
+    def _note(self, name: str, concurrency: int | None, *, log: bool = False) -> FailureLog | None:
+        info = StageInfo(self._pipeline_id, str(self._next_id), name, concurrency)
+        self._next_id += 1
+        self.infos.append(info)
+        self.logs.append(FailureLog(info) if log else None)
+        return self.logs[-1]
+
+    def _group(self, name: str, limit: int, source: _stoker.Source | None = None) -> int:
+        self.groups.append(Group(name, limit, source))
+        return len(self.groups)
+
+    def _pool_group(self) -> int:
+        if not self._pool:
+            self._pool = self._group("worker", self._num_threads)
+        return self._pool
+
+    # --- where items come from ---
+
+    def _begin(self, config: PipelineConfig[Any]) -> _stoker.Plan:
+        plan = _stoker.plan()
+        src = config.src
+        if isinstance(src, MergeConfig):
+            self._merge(plan, src)
+        elif isinstance(src.source, Source):
+            self._parts = src.source._parts()
+            plan.source(src.source._handle(src.continuous))
+            self._note("source", None)
+        else:
+            self._iterable(plan, src)
+        return plan
+
+    def _iterable(self, plan: _stoker.Plan, src: SourceConfig[Any]) -> None:
+        self._parts = None
+        handle = _stoker.iterable_source(src.source, src.continuous, repr(src)[:199])
+        number = sum(group.source is not None for group in self.groups)
+        name = f"source-{number}" if number else "source"
+        plan.foreign_source(handle, self._group(name, 1, handle))
+        self._note("source", None)
+
+    def _merge(self, plan: _stoker.Plan, src: MergeConfig[Any]) -> None:
+        assert src.continuous is not None  # it checks that they agree
+        inputs = []
+        for config in src.pipeline_configs:
+            upstream = self._begin(config)
+            self._stages(upstream, config.pipes)
+            inputs.append(upstream)
+        ordered = all(_is_ordered(config) for config in src.pipeline_configs)
+        plan.merge(inputs, not ordered)
+        self._note("merge", None)
+
+    # --- stages ---
+
+    def _stages(self, plan: _stoker.Plan, stages: Sequence[Stage]) -> None:
+        for stage in stages:
+            if isinstance(stage, PipeConfig):
+                self._pipe(plan, stage)
+            elif isinstance(stage, BatchConfig):
+                plan.batch(stage.n, drop_last=stage.drop_last, keep_empty=stage.keep_empty)
+                self._note(stage.name, None)
+            elif isinstance(stage, AggregateConfig):
+                self._aggregate(plan, stage)
+            elif isinstance(stage, DisaggregateConfig):
+                self._disaggregate(plan, stage)
+            elif isinstance(stage, PathVariantsConfig):
+                self._variants(plan, stage)
+            else:
+                raise TypeError(f"{stage!r} is no stage")
+
+    def _pipe(self, plan: _stoker.Plan, stage: PipeConfig) -> None:
+        allowed = stage.max_failures
+        skips = stage.on_error == "skip"
+        native = isinstance(stage.op, Op)
+        if native and allowed is None:
+            allowed = self._limit
+        log = self._note(stage.name, stage.concurrency, log=not native)
+        count, rate = _limits(allowed if skips and allowed is not None else -1)
+        plan.pipe(
+            stage.op._handle(self._parts) if native else _python_op(stage.op, log),
+            name=_short(stage.name),
+            concurrency=stage.concurrency or 0,
+            order=stage.output_order,
+            on_error=stage.on_error,
+            max_failures=count,
+            max_failure_rate=rate,
+            shared_limit=not native and skips and allowed is None,
+            group=0 if native else self._pool_group(),
+        )
+
+    def _aggregate(self, plan: _stoker.Plan, stage: AggregateConfig) -> None:
+        op = stage.op
+        log = self._note(stage.name, 1, log=True)
+        if type(op) is Collate and not op._items:
+            handle = _stoker.op_collate(op.n, stage.drop_last)
+        else:
+            handle = _stoker.op_python("fold", _Folding(op, stage.drop_last), log, repr(stage)[:199])
+        self._own(plan, handle, stage.name)
+
+    def _disaggregate(self, plan: _stoker.Plan, stage: DisaggregateConfig) -> None:
+        log = self._note(stage.name, 1, log=True)
+        handle = _stoker.op_python("expand", _same, log, "")
+        self._own(plan, handle, stage.name, on_error="skip")
+
+    def _own(
+        self, plan: _stoker.Plan, handle: _stoker.Op, name: str, *, on_error: str = "raise"
+    ) -> None:
+        """A stage that the user gave no options for."""
+        plan.pipe(
+            handle,
+            name=_short(name),
+            concurrency=1,
+            order="completion",
+            on_error=on_error,
+            max_failures=-1,
+            max_failure_rate=0.0,
+            shared_limit=on_error == "skip",
+            group=self._pool_group(),
+        )
+
+    def _variants(self, plan: _stoker.Plan, stage: PathVariantsConfig) -> None:
+        log = self._note(stage.name, 1, log=True)
+        router = _Router(stage.router, len(stage.paths))
+        self._own(plan, _stoker.op_python("route", router, log, locate(stage.router)[:199]), stage.name)
+        self.infos.append(self.infos[-1])  # the engine's own part of it
+        self.logs.append(None)
+        paths = []
+        for path in stage.paths:
+            inner = _stoker.plan()
+            self._stages(inner, path)
+            paths.append(inner)
+        ordered = all(_stage_is_ordered(inner) for path in stage.paths for inner in path)
+        plan.route(paths, _short(f"{stage.name}_merge"), "input" if ordered else "completion")
+        self._next_id += 1  # of the merge, which the reference counts as a stage
+
+
+class _Router:
+    """Checks what a router says."""
+
+    def __init__(self, router: Any, num_paths: int) -> None:
+        self._router = router
+        self._num_paths = num_paths
+
+    def __call__(self, item: Any) -> int:
+        path = self._router(item)
+        if isinstance(path, bool) or not hasattr(path, "__index__"):
+            raise TypeError(f"Router returned {type(path).__name__}, not the index of a path")
+        index = int(path.__index__())
+        if not 0 <= index < self._num_paths:
+            raise IndexError(f"Router returned index {index}, but there are {self._num_paths} paths")
+        return index
+
+
+class _Folding:
+    """An Aggregator whose rest is dropped, where the user wants that."""
+
+    def __init__(self, op: Any, drop_last: bool) -> None:
+        self.accumulate = op.accumulate
+        self._flush = op.flush
+        self._drop_last = drop_last
+
+    def flush(self) -> Any:
+        rest = self._flush()
+        return None if self._drop_last else rest
+
+
+def _same(item: Any) -> Any:
+    return item
+
+
+def _python_op(op: Any, log: FailureLog | None) -> _stoker.Op:
+    kind = kind_of(op)
+    text = locate(op)[:199]
+    if kind == "container":
+        return _stoker.op_python("map", partial(getitem, op), log, text)
+    if kind == "generator":
+        return _stoker.op_python("expand", op, log, text)
+    return _stoker.op_python("map", op, log, text)
+
+
+def _limits(allowed: int | Fraction) -> tuple[int, float]:
+    """As the engine takes them: a count, negative for any, and a rate, 0 for any."""
+    if isinstance(allowed, int):
+        return allowed, 0.0
+    return -1, float(allowed)
+
+
+def _short(name: str) -> str:
+    """Cut to what the engine keeps, between characters."""
+    return name.encode()[:_NAME_BYTES].decode(errors="ignore")
+
+
+def _stage_is_ordered(stage: Stage) -> bool:
+    """One result for each input, in input order."""
+    return isinstance(stage, PipeConfig) and stage.output_order == "input" and (
+        isinstance(stage.op, Op) or kind_of_call(stage.op) != "generator"
+    )
+
+
+def _is_ordered(config: PipelineConfig[Any]) -> bool:
+    return all(
+        not isinstance(stage, PipeConfig) or stage.output_order == "input" for stage in config.pipes
+    ) and any(isinstance(stage, PipeConfig) for stage in config.pipes)

@@ -100,6 +100,8 @@ STK_API void stk_item_set_foreign(stk_item *item, stk_foreign **f);
 
 /* Gives an item that a run handed out back.  Sets *item to NULL; &(stk_item *){NULL} is fine. */
 STK_API void stk_item_free(stk_item **item);
+/* The same for n items of one run. */
+STK_API void stk_items_free(stk_item **items, size_t n);
 
 STK_END
 

@@ -44,6 +44,10 @@ STK_API STK_NODISCARD stk_err stk_run_next(stk_run *run, int64_t timeout, stk_ba
 STK_API STK_NODISCARD stk_err stk_run_next_items(stk_run *run, int64_t timeout, size_t max,
                                                  stk_item **items, size_t *n, stk_diag *diag);
 
+/* How many results a reader that hands them on one by one may take at once, so that its look-ahead
+ * stays small: 1, or more where they cost so little that the engine made its own windows wide. */
+STK_API size_t stk_run_burst(stk_run *run);
+
 /* Idempotent. */
 STK_API void stk_run_close(stk_run *run);
 STK_API void stk_run_cancel(stk_run *run);

@@ -58,6 +58,7 @@ STK_API void stk_stats_free(stk_stats **stats);
 /* A sample that failed. */
 typedef struct stk_failure {
     char stage[STK_NAME_SIZE];
+    size_t index;  /* of the stage, in stk_stats */
     int64_t id;    /* the sample's; -1 where a source failed */
     bool is_batch; /* behind a batch stage: id is the batch's number */
     int64_t epoch; /* -1 where a source failed */

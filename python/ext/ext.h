@@ -42,6 +42,7 @@ typedef struct ext_state {
     PyTypeObject *op_type;
     PyTypeObject *plan_type;
     PyTypeObject *run_type;
+    PyTypeObject *results_type;
     PyObject *codes[EXT_CODES]; /* what Run.next gives in place of a result, see run.c */
     stk_foreign_domain *domain; /* of the Python objects that items carry */
 } ext_state;
@@ -146,6 +147,16 @@ PyObject *ext_failures_list(const stk_failure *failures, size_t n);
 
 /* Borrowed from `op`, which must be a Run: else NULL with a TypeError. */
 stk_run *ext_run_borrow(ext_state *state, PyObject *op);
+
+/* A result that `op`, a Run, has taken ahead; NULL without an exception: there is none. */
+PyObject *ext_run_pop(PyObject *op);
+
+/* results.c */
+
+extern PyType_Spec ext_results_spec;
+
+/* Of the module that made `type` or one of its bases; NULL with an exception. */
+ext_state *ext_state_of(PyTypeObject *type);
 
 /* lane*.c: see lane.h */
 

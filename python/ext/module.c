@@ -81,6 +81,7 @@ static int module_exec(PyObject *module)
     if (!(state->op_type = add_type(module, &ext_op_spec))) return -1;
     if (!(state->plan_type = add_type(module, &ext_plan_spec))) return -1;
     if (!(state->run_type = add_type(module, &ext_run_spec))) return -1;
+    if (!(state->results_type = add_type(module, &ext_results_spec))) return -1;
     return add_constants(module);
 }
 
@@ -94,6 +95,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->op_type);
     Py_VISIT(state->plan_type);
     Py_VISIT(state->run_type);
+    Py_VISIT(state->results_type);
     return 0;
 }
 
@@ -107,6 +109,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->op_type);
     Py_CLEAR(state->plan_type);
     Py_CLEAR(state->run_type);
+    Py_CLEAR(state->results_type);
     for (int i = 0; i < EXT_CODES; i++) Py_CLEAR(state->codes[i]);
     return 0;
 }
@@ -140,6 +143,12 @@ static struct PyModuleDef definition = {
     .m_clear = module_clear,
     .m_free = module_free,
 };
+
+ext_state *ext_state_of(PyTypeObject *type)
+{
+    PyObject *module = PyType_GetModuleByDef(type, &definition);
+    return module ? PyModule_GetState(module) : NULL;
+}
 
 PyMODINIT_FUNC PyInit__stoker(void)
 {

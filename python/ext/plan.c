@@ -85,14 +85,18 @@ static PyObject *plan_pipe(PyObject *op, PyObject *args, PyObject *kwargs)
                             "shared_limit",
                             "group",
                             NULL};
-    PyObject *handle, *order, *on_error;
+    PyObject *handle, *order = NULL, *on_error = NULL;
     stk_stage_opts opts = {0};
-    long long max_failures;
+    long long max_failures = -1;
     int shared_limit = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O$ziUULd|pI:pipe", names, &handle, &opts.name,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$ziUULdpI:pipe", names, &handle, &opts.name,
                                      &opts.concurrency, &order, &on_error, &max_failures,
                                      &opts.max_failure_rate, &shared_limit, &opts.group))
         return NULL;
+    if (!order || !on_error) {
+        PyErr_SetString(PyExc_TypeError, "pipe() needs order and on_error");
+        return NULL;
+    }
     const int chosen = ext_choice("output_order", order, orders);
     const int policy = chosen < 0 ? -1 : ext_choice("on_error", on_error, policies);
     stk_op *core = policy < 0 ? NULL : ext_op_borrow(state_of(op), handle);

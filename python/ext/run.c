@@ -2,12 +2,19 @@
 
 #include <stoker/lane.h>
 
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#define EXT_AHEAD 64 /* results that one read may take, where they are cheap */
 
 typedef struct {
     PyObject_HEAD
     stk_run *core; /* never changes; locks for itself */
+
+    /* Results taken ahead, the next one last; guarded by the object's critical section. */
+    PyObject **ahead;
+    size_t num_ahead;
 } Run;
 
 /* How long the main thread waits before it looks for Ctrl-C. */
@@ -54,20 +61,27 @@ static int64_t slice(int64_t deadline)
     return left == STK_FOREVER || left > SLICE_NS ? SLICE_NS : left;
 }
 
-/* STK_OK with *item NULL: a signal handler raised. */
-static stk_err wait_item(stk_run *core, int64_t timeout, PyObject *grow, stk_item **item,
-                         stk_diag *diag)
+/* What one wait gives. */
+typedef struct taken {
+    stk_item *items[EXT_AHEAD];
+    size_t n; /* 0 with STK_OK: a signal handler raised */
+    stk_diag diag;
+} taken;
+
+static stk_err wait_items(stk_run *core, int64_t timeout, PyObject *grow, taken *t)
 {
-    size_t n = 0;
-    *item = NULL;
+    const size_t burst = stk_run_burst(core), most = burst < EXT_AHEAD ? burst : EXT_AHEAD;
+    t->n = 0;
+    t->diag.err = STK_OK;
+    t->diag.text[0] = 0;
     /* What is there needs no wait, and no contest for the GIL afterwards. */
-    stk_err err = stk_run_next_items(core, STK_NOWAIT, 1, item, &n, diag);
+    stk_err err = stk_run_next_items(core, STK_NOWAIT, most, t->items, &t->n, &t->diag);
     const int64_t deadline = timeout == STK_FOREVER ? STK_FOREVER : now_ns() + timeout;
     while ((err == STK_ETIMEOUT || err == STK_EAGAIN) && timeout != STK_NOWAIT) {
         if (grow != Py_None) ext_run_grow(core, grow);
         const int64_t wait = slice(deadline);
         Py_BEGIN_ALLOW_THREADS
-        err = stk_run_next_items(core, wait, 1, item, &n, diag);
+        err = stk_run_next_items(core, wait, most, t->items, &t->n, &t->diag);
         Py_END_ALLOW_THREADS
         if (err != STK_ETIMEOUT && err != STK_EAGAIN) break;
         if (PyErr_CheckSignals() < 0) return STK_OK;
@@ -76,14 +90,56 @@ static stk_err wait_item(stk_run *core, int64_t timeout, PyObject *grow, stk_ite
     return err;
 }
 
-static PyObject *result_of(ext_state *state, stk_item **item)
+static PyObject *result_of(ext_state *state, stk_item *item)
 {
-    PyObject *value = ext_item_take_value(*item);
-    stk_batch *batch = stk_item_batch(*item);
-    if (!value && !batch) return ext_sample_give(state, item);
-    if (batch) batch = stk_batch_ref(batch);
-    stk_item_free(item);
-    return value ? value : ext_batch_give(state, &batch);
+    PyObject *value = ext_item_take_value(item);
+    if (value) return value;
+    stk_batch *batch = stk_item_batch(item);
+    if (!batch) return ext_sample_of(state, item);
+    batch = stk_batch_ref(batch);
+    return ext_batch_give(state, &batch);
+}
+
+/* Puts values[1..n) in front of what other readers may have kept meanwhile. */
+static bool keep_rest(Run *self, PyObject *const *values, size_t n)
+{
+    bool kept = true;
+    if (n == 1) return true;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    const size_t before = self->num_ahead;
+    PyObject **ahead = PyMem_Realloc(self->ahead, (before + n - 1) * sizeof(*ahead));
+    kept = ahead;
+    if (kept) {
+        self->ahead = ahead;
+        memmove(ahead + n - 1, ahead, before * sizeof(*ahead));
+        for (size_t i = 1; i < n; i++) ahead[n - 1 - i] = values[i];
+        self->num_ahead = before + n - 1;
+    }
+    Py_END_CRITICAL_SECTION();
+    return kept;
+}
+
+/* The first of them is given, the others are kept for later reads. */
+static PyObject *keep(Run *self, ext_state *state, taken *t)
+{
+    PyObject *values[EXT_AHEAD];
+    size_t n = 0;
+    while (n < t->n && (values[n] = result_of(state, t->items[n]))) n++;
+    const bool all = n == t->n;
+    stk_items_free(t->items, t->n);
+    if (all && keep_rest(self, values, n)) return values[0];
+    while (n > 0) Py_DECREF(values[--n]); /* no memory: they are lost, and the read says so */
+    return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+}
+
+PyObject *ext_run_pop(PyObject *op)
+{
+    Run *self = (Run *)op;
+    PyObject *value = NULL;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    if (self->num_ahead > 0) value = self->ahead[--self->num_ahead];
+    Py_END_CRITICAL_SECTION();
+    return value;
 }
 
 static PyObject *run_next(PyObject *op, PyObject *const *args, Py_ssize_t num)
@@ -94,22 +150,21 @@ static PyObject *run_next(PyObject *op, PyObject *const *args, Py_ssize_t num)
         return NULL;
     }
     if (!ext_timeout(args[0], &timeout)) return NULL;
+    PyObject *ready = ext_run_pop(op);
+    if (ready) return ready;
 
     ext_state *state = PyType_GetModuleState(Py_TYPE(op)); /* final type: this is ours */
-    stk_diag diag;
-    stk_item *item;
-    diag.err = STK_OK;
-    diag.text[0] = 0;
-    stk_err err = wait_item(((Run *)op)->core, timeout, args[1], &item, &diag);
+    taken t;
+    stk_err err = wait_items(((Run *)op)->core, timeout, args[1], &t);
     stk_foreign_drain(state->domain);
     switch (err) {
-    case STK_OK: return item ? result_of(state, &item) : NULL;
+    case STK_OK: return t.n > 0 ? keep((Run *)op, state, &t) : NULL;
     case STK_EEND: return Py_NewRef(state->codes[EXT_END]);
     case STK_EEPOCH: return Py_NewRef(state->codes[EXT_EPOCH_END]);
     case STK_EAGAIN:
     case STK_ETIMEOUT: return Py_NewRef(state->codes[EXT_TIMED_OUT]);
     case STK_ECANCELLED: return Py_NewRef(state->codes[EXT_CANCELLED]);
-    default: return ext_raise(err, &diag);
+    default: return ext_raise(err, &t.diag);
     }
 }
 
@@ -189,6 +244,8 @@ static PyObject *run_causes(PyObject *op, PyObject *unused)
 
 static int run_traverse(PyObject *op, visitproc visit, void *arg)
 {
+    const Run *self = (Run *)op;
+    for (size_t i = 0; i < self->num_ahead; i++) Py_VISIT(self->ahead[i]);
     Py_VISIT(Py_TYPE(op));
     return 0;
 }
@@ -197,6 +254,8 @@ static void run_dealloc(PyObject *op)
 {
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
+    for (PyObject *value; (value = ext_run_pop(op));) Py_DECREF(value);
+    PyMem_Free(((Run *)op)->ahead);
     Py_BEGIN_ALLOW_THREADS /* it may wait for ops that are still running */
     stk_run_free(&((Run *)op)->core);
     Py_END_ALLOW_THREADS

@@ -17,6 +17,7 @@ __all__ = [
     "EndError",
     "EpochEnd",
     "Error",
+    "ForeignError",
     "ForkError",
     "IOError",
     "InvalidArgumentError",
@@ -171,6 +172,12 @@ class EpochEnd(Error, EOFError):
     """An epoch has ended; reading on gives the next one."""
 
     code = -14
+
+
+class ForeignError(Error, RuntimeError):
+    """An op that is Python code raised; `__cause__` is what."""
+
+    code = -16
 
 
 def _tree(cls: type[Error]) -> list[type[Error]]:

@@ -28,6 +28,8 @@ static void grow(edge *e)
     const uint32_t w = most > EDGE_RING ? EDGE_RING : (uint32_t)most;
     const uint32_t next = 2 * e->window < w ? 2 * e->window : w;
     if (next > e->window) e->window = next;
+    if (e->to && e->to->kind == NODE_PASS && e->window >= 2 * MAX_BURST)
+        atomic_store_explicit(&e->from->run->wide, true, memory_order_relaxed);
 }
 
 /* Cheap on both sides: many may be on their way without using much memory or time. */

@@ -112,7 +112,8 @@ struct stk_run {
     lane *lent;       /* of foreign threads */
     group *groups;    /* [num_groups]; the first stands for the run's own threads and is not used */
     size_t num_groups;
-    uint64_t told;                  /* groups whose shortage the foreign side knows of */
+    atomic_bool wide; /* results cost so little that the reader may take many at once */
+    uint64_t told;    /* groups whose shortage the foreign side knows of */
     uint64_t judged, judged_failed; /* stages that share the plan's limit */
     stk_item *pool;                 /* free items */
     int64_t ticked;

@@ -211,16 +211,23 @@ void stk_item_set_foreign(stk_item *item, stk_foreign **f)
     *f = NULL;
 }
 
-void stk_item_free(stk_item **pitem)
+void stk_item_free(stk_item **item)
 {
-    stk_item *item = *pitem;
-    *pitem = NULL;
-    if (!item) return;
-    stk_run *run = item->run;
-    if (run->generation != stk_fork_generation()) return; /* the parent's */
-    item_clear_data(item);
-    run_lock(run);
-    run_item_put(run, &item);
+    stk_items_free(item, *item ? 1 : 0);
+}
+
+void stk_items_free(stk_item **items, size_t n)
+{
+    if (n == 0) return;
+    stk_run *run = items[0]->run;
+    const bool forked = run->generation != stk_fork_generation(); /* then they are the parent's */
+    for (size_t i = 0; i < n && !forked; i++) item_clear_data(items[i]);
+    if (!forked) run_lock(run);
+    for (size_t i = 0; i < n; i++) {
+        if (!forked) run_item_put(run, &items[i]);
+        items[i] = NULL;
+    }
+    if (forked) return;
     run_unlock(run);
-    run_unref(run, 1);
+    run_unref(run, (int)n);
 }

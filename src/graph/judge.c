@@ -43,6 +43,7 @@ failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag)
         /* What was raised stands where the result would. */
         .cause = diag->err == STK_EFOREIGN ? item->foreign : NULL,
     };
+    what.index = s->index;
     snprintf(what.stage, sizeof(what.stage), "%s", s->plan ? s->plan->name : s->kind);
     return copy_failure(s, &what);
 }

@@ -298,6 +298,11 @@ stk_err stk_run_next(stk_run *run, int64_t timeout, stk_batch **out, stk_diag *d
     return STK_OK;
 }
 
+size_t stk_run_burst(stk_run *run)
+{
+    return atomic_load_explicit(&run->wide, memory_order_relaxed) ? MAX_BURST : 1;
+}
+
 void stk_run_close(stk_run *run)
 {
     if (run->generation != stk_fork_generation()) return;

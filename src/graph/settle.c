@@ -15,9 +15,12 @@ static void add_tally(stk_run *run, lane *l)
     }
 }
 
-/* Rises at once and falls slowly: after one slow item the next ones travel alone for a while. */
+/* Rises at once and falls slowly: after one slow item the next ones travel alone for a while.  A
+ * foreign lane may lose its processor, or its runtime's lock, in the middle of a burst, and what is
+ * stuck there is taken apart: so its estimate takes some steps to rise. */
 static void learn_cost(node *n, double cost)
 {
+    if (n->group && n->cost_ns >= 0 && cost > 2 * n->cost_ns + 1000) cost = 2 * n->cost_ns + 1000;
     n->cost_ns = cost > n->cost_ns ? cost : n->cost_ns - (n->cost_ns - cost) / 8;
 }
 

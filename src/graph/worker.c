@@ -22,7 +22,9 @@ typedef struct outlook {
  * many reads.  A consumer that misses its next one is always served. */
 static bool urgent(const node *n)
 {
-    if (!n->blocking || n->kind != NODE_MAP) return true;
+    const bool refills =
+        n->group ? n->out && n->out->window > 2 * MAX_BURST : n->blocking && n->kind == NODE_MAP;
+    if (!refills) return true;
     return n->out->len <= n->out->window / 4 || !edge_peek(n->out);
 }
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .. import _check, _stoker
-from ..ops import Op
-from ..source import Source
+from itertools import count
+
+from .. import _check
 from ._pipeline import Pipeline
 from ._placement import check_regions
-from .defs import BatchConfig, DisaggregateConfig, PipeConfig, SourceConfig
+from ._plan import PlanMaker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["build_pipeline"]
 
 _MAX_THREADS: Final = 1024
+
+_numbers = count()  # of the pipelines of this process
 
 
 def build_pipeline(
@@ -48,51 +50,16 @@ def build_pipeline(
         if value is not None:
             raise TypeError(f"{argument} is for Python stages: see stats() for native ones")
     check_regions(config.pipes, closed=False)
-    plan = make_plan(config, limit)
+    maker = PlanMaker(
+        num_threads, limit, next(_numbers), _check.integer("stage_id", stage_id, 0)
+    )
+    plan = maker.make(config)
     plan.check()
-    assert isinstance(config.src, SourceConfig)
     return Pipeline(
         plan,
+        maker,
         num_threads=num_threads,
         buffer_size=config.sink.buffer_size,
         continuous=config.src.continuous,
         report_stats_interval=_check.number("report_stats_interval", report_stats_interval),
-        stage_id=_check.integer("stage_id", stage_id, 0),
     )
-
-
-def make_plan(config: PipelineConfig, limit: int | Fraction) -> _stoker.Plan:
-    source = _native_source(config)
-    parts = source._parts()
-    assert isinstance(config.src, SourceConfig)
-    plan = _stoker.plan()
-    plan.source(source._handle(config.src.continuous))
-    for stage in config.pipes:
-        if isinstance(stage, BatchConfig):
-            plan.batch(stage.n, drop_last=stage.drop_last, keep_empty=stage.keep_empty)
-        elif isinstance(stage, DisaggregateConfig):
-            plan.unbatch()
-        elif not isinstance(stage, PipeConfig) or not isinstance(stage.op, Op):
-            raise TypeError(f"{stage}: Python callables are not stages of this version")
-        else:
-            allowed = limit if stage.max_failures is None else stage.max_failures
-            skips = stage.on_error == "skip"
-            rate = skips and not isinstance(allowed, int)
-            plan.pipe(
-                stage.op._handle(parts),
-                name=stage.name,
-                concurrency=stage.concurrency or 0,
-                order=stage.output_order,
-                on_error=stage.on_error,
-                max_failures=int(allowed) if skips and not rate else -1,
-                max_failure_rate=float(allowed) if rate else 0.0,
-            )
-    plan.sink(config.sink.buffer_size)
-    return plan
-
-
-def _native_source(config: PipelineConfig) -> Source:
-    source = config.src.source if isinstance(config.src, SourceConfig) else config.src
-    if not isinstance(source, Source):
-        raise TypeError(f"{config.src}: Python iterables are not sources of this version")
-    return source

@@ -5,7 +5,8 @@ from __future__ import annotations
 from .. import _check, ops
 from ..errors import Error
 from ..source import Source
-from ._build import build_pipeline, make_plan
+from ._build import build_pipeline
+from ._plan import PlanMaker
 from ._placement import check_placement, check_regions
 from .defs import (
     Aggregate,
@@ -336,7 +337,7 @@ class PipelineBuilder(Generic[T]):
         if self._src is None or self._sink is None or not self._is_native():
             return repr(self)
         try:
-            plan = str(make_plan(self.get_config(), -1))
+            plan = str(PlanMaker(1, -1, 0, 0).make(self.get_config()))
         except (Error, ValueError) as error:
             plan = f"cannot run: {error}"
         return "\n".join([repr(self), "  Plan:", *(f"    {line}" for line in plan.splitlines())])

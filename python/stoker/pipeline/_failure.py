@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import _stoker
-from ..errors import Error, TooManyFailuresError, from_code
+from ..errors import Error, ForeignError, TooManyFailuresError, from_code
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
+
+    from ._info import StageInfo
 
 __all__ = ["PipelineFailure"]
 
@@ -26,9 +28,10 @@ class PipelineFailure(ExceptionGroup[Exception]):
 
 
 def sample_error(failure: _stoker.Failure) -> Error:
-    """The failure of one sample, as an exception that says which."""
+    """The failure of one sample, as an exception that says which; what Python raised is its cause."""
     error = from_code(failure["code"], failure["text"], failure["errno"])
     locate(error, failure)
+    error.__cause__ = failure["cause"]
     return error
 
 
@@ -41,13 +44,40 @@ def locate(error: Error, failure: _stoker.Failure) -> None:
         error.filename = failure["key"]
 
 
-def explain(error: Error, causes: Sequence[_stoker.Failure]) -> Error:
-    """Adds to what a run ended with which sample it was, and what led to it."""
-    if causes:
-        locate(error, causes[0])
+def explain(
+    error: Error, causes: Sequence[_stoker.Failure], infos: Sequence[StageInfo]
+) -> Exception:
+    """What a run ended with, with what is known of it: what an op of Python raised, or the error with
+    its sample and with what led to it."""
+    if not causes:
+        return error
+    first = causes[0]
+    note = f"Pipeline stage: {first['stage']}"
+    if isinstance(error, ForeignError):
+        raised = _raised(first)
+        raised.add_note(note)
+        return raised
+    locate(error, first)
     if isinstance(error, TooManyFailuresError):
-        failures = [sample_error(failure) for failure in causes[1:]]
+        failures = [_raised(failure) for failure in causes[1:]]
+        if any(failure["cause"] is not None for failure in causes[1:]):
+            error.args = (f"The pipeline stage ({infos[first['index']]}) {_count(first['text'])}.",)
         error.failures = tuple(failures[:_LISTED])
         error.__cause__ = failures[-1] if failures else None
-    error.add_note(f"Pipeline stage: {error.stage or 'source'}")
+    error.add_note(note)
     return error
+
+
+def _raised(failure: _stoker.Failure) -> Exception:
+    cause = failure["cause"]
+    if cause is None:
+        return sample_error(failure)
+    if isinstance(cause, Exception):
+        return cause
+    wrapped = RuntimeError(f"{type(cause).__name__} in a stage: {cause}")
+    wrapped.__cause__ = cause  # KeyboardInterrupt and SystemExit are for the main thread's own code
+    return wrapped
+
+
+def _count(text: str) -> str:
+    return text.partition(";")[0]

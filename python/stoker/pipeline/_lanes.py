@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contextvars import Context
     from typing import Final
 
-__all__ = ["Group", "Lanes", "finish_all"]
+__all__ = ["Group", "Lanes", "at_exit"]
 
 _PREFIX: Final = "stoker"
 
@@ -67,6 +67,9 @@ class Lanes:
             if group.source is not None:
                 self.grow(number)
 
+    def cancel(self) -> None:
+        self._run.cancel()
+
     def join(self, timeout: float) -> list[str]:
         """Waits for the threads of a run that has ended, at most `timeout` seconds in all; gives the
         names of those that go on.  A thread of the run itself does not wait."""
@@ -84,6 +87,25 @@ class Lanes:
 
     def has_current_thread(self) -> bool:
         return threading.current_thread() in self._threads
+
+
+_running: WeakSet[Lanes] = WeakSet()
+_registered = False
+
+
+def at_exit(lanes: Lanes) -> None:
+    """Python's end cancels the run, before it waits for the run's threads."""
+    global _registered
+    _running.add(lanes)
+    if not _registered:
+        _registered = True
+        # What concurrent.futures ends its own threads with: atexit comes after threads were joined.
+        threading._register_atexit(_cancel_all)  # type: ignore[attr-defined]
+
+
+def _cancel_all() -> None:
+    for lanes in list(_running):
+        lanes.cancel()
 
 
 def _work(

@@ -9,19 +9,28 @@ import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 
 from .. import _stoker
 from ..errors import Error, ForkError, TimeoutError
 from ._failure import PipelineFailure, explain, sample_error
+from ._lanes import Lanes, at_exit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self
+    from collections.abc import Callable
+    from typing import Any, Final, Self
+
+    from ._plan import PlanMaker
 
 __all__ = ["Pipeline", "PipelineIterator"]
 
-_STOP_S = 6.0  # how long stop() waits unless told otherwise
-_FINISH_S = 10.0  # the same for a pipeline that nobody refers to any more
+_STOP_S: Final = 6.0  # how long stop() waits unless told otherwise
+_FINISH_S: Final = 10.0  # the same for a pipeline that nobody refers to any more
+
+_CODES: Final = frozenset(
+    (_stoker.END, _stoker.EPOCH_END, _stoker.TIMED_OUT, _stoker.CANCELLED)
+)  # what a read gives in place of a result: compared by identity, as results may be anything
 
 _NO_STATS: _stoker.Stats = {
     "stages": [],
@@ -36,11 +45,14 @@ _NO_STATS: _stoker.Stats = {
 }
 
 
-def _finish(run: _stoker.Run) -> None:
+def _finish(run: _stoker.Run, lanes: Lanes) -> None:
     """Ends the run of a pipeline that nobody refers to any more, or that Python's end found running."""
     run.cancel()
+    if lanes.has_current_thread():  # collected by an op: it cannot wait for itself
+        return
     try:
         run.stop(_FINISH_S)
+        lanes.join(_FINISH_S)
     except Error:  # nobody is there to hear of it
         import logging
 
@@ -58,26 +70,30 @@ class Pipeline:
     def __init__(
         self,
         plan: _stoker.Plan,
+        maker: PlanMaker,
         *,
         num_threads: int,
         buffer_size: int,
         continuous: bool,
         report_stats_interval: float = -1,
-        stage_id: int = 0,
     ) -> None:
         self._plan = plan
+        self._groups = maker.groups
+        self._infos = maker.infos
+        self._logs = maker.logs
         self._num_threads = num_threads
         self._buffer_size = buffer_size
         self._continuous = continuous
         self._report_interval = report_stats_interval
-        self._stage_id = stage_id
         self._next_report = 0.0
 
         self._lock = threading.Lock()  # guards everything below
         self._run: _stoker.Run | None = None
+        self._grow: Callable[[int], None] | None = None  # of its lanes, if it has any
+        self._lanes: Lanes | None = None
         self._stopped = False
-        self._left: deque[_stoker.Batch | _stoker.Sample | int] = deque()  # found by stop()
-        self._failure: Error | None = None
+        self._left: deque[Any] = deque()  # found by stop()
+        self._failure: Exception | None = None
         self._raised = False  # somebody has seen the failure
         self._exhausted = False
         self._warned = False
@@ -99,8 +115,13 @@ class Pipeline:
 
     def _start_locked(self) -> _stoker.Run:
         run = self._plan.start(self._num_threads, self._continuous)
+        lanes = Lanes(run, self._groups, copy_context())
+        weakref.finalize(self, _finish, run, lanes)
+        at_exit(lanes)
+        self._lanes = lanes
+        self._grow = lanes.grow if self._groups else None
         self._run = run
-        weakref.finalize(self, _finish, run)
+        lanes.start()
         self._next_report = time.monotonic() + self._report_interval
         return run
 
@@ -111,6 +132,7 @@ class Pipeline:
         `timeout` (None: about 6 s); then it may be called again.
         """
         seconds = _STOP_S if timeout is None else timeout
+        deadline = time.monotonic() + seconds
         with self._lock:
             run = self._run
             if run is None:
@@ -120,6 +142,10 @@ class Pipeline:
             if first:
                 self._keep_results(run)
             run.stop(seconds)
+            assert self._lanes is not None
+            late = self._lanes.join(max(0.0, deadline - time.monotonic()))
+            if late:
+                raise TimeoutError(f"thread {', '.join(late)} is still running")
         except ForkError:
             raise
         except TimeoutError as error:
@@ -130,13 +156,13 @@ class Pipeline:
         """Takes what a reader would find at this moment, or the failure behind it."""
         while len(self._left) <= self._buffer_size:
             try:
-                result = run.next(0)
+                result = run.next(0, None)
             except ForkError:
                 raise
             except Error as error:
                 self._set_failure(run, error)
                 return
-            if isinstance(result, int) and result != _stoker.EPOCH_END:
+            if result is not _stoker.EPOCH_END and is_code(result):
                 return
             self._left.append(result)
 
@@ -172,13 +198,13 @@ class Pipeline:
         within `timeout` seconds, and nothing is lost; PipelineFailure: the pipeline failed.
         """
         result = self._read(timeout)
-        if not isinstance(result, int):
+        if not is_code(result):
             return result
-        if result == _stoker.TIMED_OUT:
+        if result is _stoker.TIMED_OUT:
             raise TimeoutError(f"The next item is not available after {timeout:g} seconds.")
         raise EOFError("Reached the end of the pipeline.")
 
-    def _read(self, timeout: float | None) -> _stoker.Batch | _stoker.Sample | int:
+    def _read(self, timeout: float | None) -> Any:
         """A result, or a code: END, EPOCH_END, TIMED_OUT."""
         run = self._run
         if run is None:
@@ -191,15 +217,15 @@ class Pipeline:
                 pass
         if self._failure is None:
             try:
-                result = run.next(timeout)
+                result = run.next(timeout, self._grow)
             except ForkError:
                 raise
             except Error as error:
                 self._set_failure(run, error)
             else:
-                if result == _stoker.CANCELLED:
+                if result is _stoker.CANCELLED:
                     result = _stoker.END
-                if result == _stoker.END:
+                if result is _stoker.END:
                     self._exhausted = True
                 if 0 < self._report_interval and self._next_report <= time.monotonic():
                     self._report(run)
@@ -211,7 +237,7 @@ class Pipeline:
         raise _group(failure)
 
     def _set_failure(self, run: _stoker.Run, error: Error) -> None:
-        explained = explain(error, run.causes())
+        explained = explain(error, run.causes(), self._infos)
         with self._lock:
             if self._failure is None:
                 self._failure = explained
@@ -265,8 +291,8 @@ class Pipeline:
         self._next_report = time.monotonic() + self._report_interval
         stats = run.stats()
         stages = ", ".join(
-            f"{i}:{stage['name']} {stage['items']} items, {stage['failed']} failed"
-            for i, stage in enumerate(stats["stages"], self._stage_id)
+            f"{info} {stage['items']} items, {stage['failed']} failed"
+            for info, stage in zip(self._infos, stats["stages"], strict=True)
         )
         logging.getLogger("stoker.pipeline").info("%s; %s", stages, stats["verdict"])
 
@@ -283,11 +309,16 @@ class Pipeline:
         return f"<Pipeline, {state}, num_threads={self._num_threads}>"
 
 
-def _group(error: Error) -> PipelineFailure:
+def is_code(result: object) -> bool:
+    """Whether it is one of _stoker.END, EPOCH_END, TIMED_OUT, CANCELLED."""
+    return type(result) is object and result in _CODES
+
+
+def _group(error: Exception) -> PipelineFailure:
     return PipelineFailure("pipeline stages failed", [error])
 
 
-class PipelineIterator(Iterator["Any"]):
+class PipelineIterator(_stoker.Results):
     """Reads a pipeline to its end, or to the end of an epoch; it cannot be used again."""
 
     __module__ = "stoker.pipeline"
@@ -298,7 +329,8 @@ class PipelineIterator(Iterator["Any"]):
         self._late = pipeline._exhausted  # a reader among several is not, if it began with them
         self._done = False
 
-    def __next__(self) -> Any:
+    def _refill(self) -> Any:
+        """The next result, where the run has taken none ahead."""
         if self._done:
             raise StopIteration
         pipeline = self._pipeline
@@ -306,9 +338,12 @@ class PipelineIterator(Iterator["Any"]):
             self._late = False
             pipeline._warn_exhausted()
         result = pipeline._read(self._timeout)
-        if not isinstance(result, int):
+        if not is_code(result):
+            if self._run is None and not pipeline._left:
+                self._run = pipeline._run
             return result
-        if result == _stoker.TIMED_OUT:
+        self._run = None
+        if result is _stoker.TIMED_OUT:
             raise TimeoutError(f"The next item is not available after {self._timeout:g} seconds.")
         self._done = True
         raise StopIteration

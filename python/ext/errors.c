@@ -28,7 +28,7 @@ PyObject *ext_error_codes(void)
 {
     PyObject *codes = PyDict_New();
 #define X(name, value, text)                                                          \
-    if (codes) {                                                                      \
+    if (codes && value != STK_ESKIP) { /* no failure: nothing raises it */            \
         PyObject *key = PyLong_FromLong(value);                                       \
         PyObject *entry = Py_BuildValue("ss", #name, text);                           \
         if (!key || !entry || PyDict_SetItem(codes, key, entry) < 0) Py_CLEAR(codes); \

@@ -34,6 +34,7 @@ __all__ = [
     "EpochEnd",
     "Error",
     "Field",
+    "ForeignError",
     "ForkError",
     "IOError",
     "InvalidArgumentError",

@@ -148,7 +148,7 @@ def test_a_dropped_pipeline_is_collected(paths):
     del pipeline, iterator
     gc.collect()
     assert gone() is None
-    assert run.next(0) == stoker._stoker.CANCELLED
+    assert run.next(0, None) is stoker._stoker.CANCELLED
 
 
 def test_dropping_in_a_cycle(paths):

@@ -52,6 +52,7 @@ class PlanMaker:
         self._pipeline_id = pipeline_id
         self._next_id = stage_id
         self.groups: list[Group] = []
+        self._batched = False  # what the next stage gets is a native batch
         self._pool = 0  # the group of sync stages; 0: there is none yet
         self.infos: list[StageInfo] = []
         self.logs: list[FailureLog | None] = []
@@ -118,10 +119,15 @@ class PlanMaker:
 
     def _stages(self, plan: _stoker.Plan, stages: Sequence[Stage]) -> None:
         for stage in stages:
+            batched, self._batched = self._batched, isinstance(stage, BatchConfig)
             if isinstance(stage, PipeConfig):
+                self._batched = batched and isinstance(stage.op, Op)
                 self._pipe(plan, stage)
             elif isinstance(stage, BatchConfig):
                 plan.batch(stage.n, drop_last=stage.drop_last, keep_empty=stage.keep_empty)
+                self._note(stage.name, None)
+            elif isinstance(stage, DisaggregateConfig) and batched:
+                plan.unbatch()
                 self._note(stage.name, None)
             elif isinstance(stage, AggregateConfig):
                 self._aggregate(plan, stage)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ._profile import ProfileHook, ProfileResult, profile_pipeline
     from ._queues import AsyncQueue, StatsQueue
     from ._sentinels import is_eof, is_epoch_end
+    from ._subinterpreter import iterate_in_subinterpreter, run_pipeline_in_subinterpreter
     from ._subprocess import iterate_in_subprocess, run_pipeline_in_subprocess
     from ._tasks import BackgroundTask, BackgroundTaskFactory, create_task
 
@@ -50,6 +51,7 @@ _NAMES = {
     "_profile": ("ProfileHook", "ProfileResult", "profile_pipeline"),
     "_queues": ("AsyncQueue", "StatsQueue"),
     "_sentinels": ("is_eof", "is_epoch_end"),
+    "_subinterpreter": ("iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"),
     "_subprocess": ("iterate_in_subprocess", "run_pipeline_in_subprocess"),
     "_tasks": ("BackgroundTask", "BackgroundTaskFactory", "create_task"),
 }
@@ -84,8 +86,10 @@ __all__ = [
     "create_task",
     "is_eof",
     "is_epoch_end",
+    "iterate_in_subinterpreter",
     "iterate_in_subprocess",
     "profile_pipeline",
+    "run_pipeline_in_subinterpreter",
     "run_pipeline_in_subprocess",
 ]
 

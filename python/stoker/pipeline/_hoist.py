@@ -60,7 +60,8 @@ class Hoist:
     are to be closed here once the other process was started.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, processes: bool = True) -> None:
+        self._hoists = processes
         self.processes: list[BaseProcess] = []
         self.ends: list[Any] = []
         self._made: dict[int, Any] = {}
@@ -71,6 +72,8 @@ class Hoist:
         if id(executor) not in self._made:
             kinds = (futures.ThreadPoolExecutor, getattr(futures, "InterpreterPoolExecutor", None))
             if type(executor) is futures.ProcessPoolExecutor:
+                if not self._hoists:
+                    raise ValueError("a ProcessPoolExecutor cannot be used from another interpreter")
                 self._made[id(executor)] = _Hoisted(self._start(executor))
             elif type(executor) in kinds:
                 self._made[id(executor)] = _Pool(type(executor), _options(executor))

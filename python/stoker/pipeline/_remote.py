@@ -31,6 +31,9 @@ if TYPE_CHECKING:
         def end(self) -> None:
             """Waits for its end, which it was asked for, and forces it where that takes too long."""
 
+        def abandon(self) -> None:
+            """In a forked child: closes what the worker has of the pipes in this process."""
+
 
 __all__ = ["RemoteIterable", "Session", "check_options", "initializers_of"]
 
@@ -200,6 +203,8 @@ class Session:
             self.closed = True
             os.close(self._command_fd)
             os.close(self._frame_fd)
+            if self._worker is not None:
+                self._worker.abandon()
 
 
 _sessions: weakref.WeakSet[Session] = weakref.WeakSet()

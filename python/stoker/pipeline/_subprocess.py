@@ -66,6 +66,9 @@ class ProcessWorker:
             os.close(self._death)
             self._death = None
 
+    def abandon(self) -> None:
+        """The worker's ends are closed here since it began."""
+
 
 def _watch(process: BaseProcess) -> int | None:
     """A pidfd: unlike the sentinel of a forked process, it is not held open by children of that process."""

@@ -198,13 +198,27 @@ class _RemoteDispatcher(_Dispatcher):
             self._finish(outer, inner.result(), None)
 
     def _finish(self, outer: Future[Any], result: object, error: BaseException | None) -> None:
+        from concurrent.futures import BrokenExecutor
+
         with self._lock:
             self._running -= 1
-        self._dispatch()  # first: the worker is idle
+        if isinstance(error, BrokenExecutor):
+            self._break(error)
+        else:
+            self._dispatch()  # first: the worker is idle
         if error is not None:
             outer.set_exception(error)
         else:
             outer.set_result(result)
+
+    def _break(self, error: BaseException) -> None:
+        """Fails every call that waits.  The pool ends by itself; it may hold its lock while it calls this."""
+        with self._lock:
+            self._ended = True
+            waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            if call.future.set_running_or_notify_cancel():
+                call.future.set_exception(error)
 
     def _end(self, join: bool) -> None:
         from concurrent.futures import wait

@@ -147,9 +147,13 @@ class Session:
         try:
             return self._receiver.receive(self._timeout)
         except TimeoutError:
+            if self.closed:
+                raise StopIteration from None
             self.close()
             raise RuntimeError(f"The worker {self._worker.word} {late} {self._timeout:g} seconds.") from None
         except Gone:
+            if self.closed:  # at the interpreter's end, while another thread reads
+                raise StopIteration from None
             self._died()
             raise  # never reached
 

@@ -69,6 +69,10 @@ STK_API stk_tensor stk_tensor_over(void *data, const stk_spec *spec);
 STK_API stk_spec stk_tensor_spec(const stk_tensor *t);
 STK_API bool stk_tensor_contiguous(const stk_tensor *t);
 
+/* Writes the elements to `dst`, contiguous, whatever the strides: as many bytes as stk_spec_bytes
+ * says.  The two must not overlap. */
+STK_API void stk_tensor_pack(const stk_tensor *t, void *dst);
+
 STK_END
 
 #endif /* STK_TENSOR_H */

@@ -101,3 +101,42 @@ bool stk_tensor_contiguous(const stk_tensor *t)
     }
     return packed;
 }
+
+/* Elements of a fixed size need no call each. */
+static void pack_row(const uint8_t *src, int64_t stride, int64_t n, size_t item, uint8_t *dst)
+{
+    if (stride == (int64_t)item) {
+        memcpy(dst, src, (size_t)n * item);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++, src += stride, dst += item) {
+        switch (item) {
+        case 1: *dst = *src; break;
+        case 2: memcpy(dst, src, 2); break;
+        case 4: memcpy(dst, src, 4); break;
+        default: memcpy(dst, src, 8); break; /* the largest there is */
+        }
+    }
+}
+
+void stk_tensor_pack(const stk_tensor *t, void *to)
+{
+    uint8_t *dst = to;
+    const uint8_t *src = t->data;
+    const size_t item = stk_dtype_size(t->dtype);
+    const int32_t last = t->ndim - 1;
+    int64_t at[STK_MAX_NDIM] = {0};
+    for (int32_t i = 0; i < t->ndim; i++)
+        if (t->shape[i] == 0) return;
+    if (t->ndim == 0) memcpy(dst, src, item);
+    for (int32_t d = last; d >= 0;) {
+        pack_row(src, t->strides[last], t->shape[last], item, dst);
+        dst += (size_t)t->shape[last] * item;
+        for (d = last - 1; d >= 0; d--) { /* the next row, as an odometer counts */
+            src += t->strides[d];
+            if (++at[d] < t->shape[d]) break;
+            src -= t->strides[d] * t->shape[d];
+            at[d] = 0;
+        }
+    }
+}

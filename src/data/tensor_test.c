@@ -103,5 +103,35 @@ static void views(void)
     CHECK(stk_tensor_contiguous(&t));
 }
 
-TESTS(TEST(dtypes), TEST(bytes_of_specs), TEST(bad_specs), TEST(limits), TEST(equality),
-      TEST(views))
+/* The elements in the order of their indices, whatever the strides. */
+static void packing(void)
+{
+    static const stk_dtype widths[] = {STK_UINT8, STK_INT16, STK_FLOAT32, STK_INT64};
+    for (size_t k = 0; k < 4; k++) {
+        const size_t item = stk_dtype_size(widths[k]);
+        uint8_t src[24 * 8], dst[24 * 8] = {0};
+        for (size_t i = 0; i < sizeof(src); i++) src[i] = (uint8_t)i;
+        const stk_spec spec = {.dtype = widths[k], .ndim = 3, .shape = {2, 3, 4}};
+        const stk_tensor t = stk_tensor_over(src, &spec);
+        stk_tensor_pack(&t, dst);
+        CHECK(!memcmp(src, dst, 24 * item));
+
+        /* Transposed and mirrored: [c][1 - a][b] */
+        stk_tensor u = {.data = src + 12 * item, .dtype = t.dtype, .ndim = 3, .shape = {4, 2, 3}};
+        u.strides[0] = t.strides[2], u.strides[1] = -t.strides[0], u.strides[2] = t.strides[1];
+        stk_tensor_pack(&u, dst);
+        for (size_t i = 0; i < 24; i++) {
+            const size_t c = i / 6, a = 1 - i / 3 % 2, b = i % 3;
+            CHECK(!memcmp(dst + i * item, src + (a * 12 + b * 4 + c) * item, item));
+        }
+    }
+    uint8_t one = 7, two[2] = {0};
+    stk_tensor_pack(&(stk_tensor){.data = &one, .dtype = STK_UINT8}, two);
+    CHECK(two[0] == 7 && two[1] == 0);
+    const stk_tensor empty = {.data = &one, .dtype = STK_UINT8, .ndim = 2, .shape = {3, 0}};
+    stk_tensor_pack(&empty, two + 1);
+    CHECK_EQ(two[1], 0);
+}
+
+TESTS(TEST(packing), TEST(dtypes), TEST(bytes_of_specs), TEST(bad_specs), TEST(limits),
+      TEST(equality), TEST(views))

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,14 +12,15 @@
 typedef struct field {
     char *name;
     stk_tensor array;     /* data NULL for strings */
-    stk_buffer *mem;      /* of the array */
-    const char **strings; /* borrowed from the sources */
+    stk_buffer *mem;      /* of the array, or of `strings` */
+    const char **strings; /* their texts are borrowed from the sources, or behind them in `mem` */
 } field;
 
 typedef struct sample {
     int64_t id;
     uint8_t source; /* index in sources */
     bool substituted;
+    char *key; /* in place of the source's; NULL: none */
 } sample;
 
 struct stk_batch {
@@ -63,9 +65,9 @@ void stk_batch_unref(stk_batch **pb)
     if (!b || atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) != 1) return;
     for (size_t i = 0; i < b->num_fields; i++) {
         stk_buffer_unref(&b->fields[i].mem);
-        stk_free(b->fields[i].strings);
         stk_free(b->fields[i].name);
     }
+    for (size_t i = 0; i < b->size; i++) stk_free(b->samples[i].key);
     for (size_t i = 0; i < b->num_sources; i++) stk_source_unref(&b->sources[i]);
     stk_slab_pool_unref(&b->pool);
     stk_free(b->samples);
@@ -141,18 +143,93 @@ stk_err stk_batch_add_array(stk_batch *b, const char *name, const stk_spec *spec
     return err;
 }
 
+/* A table of the strings, and behind it their texts where they are `copied`. */
+static stk_err add_strings(stk_batch *b, const char *name, const char *const *strings, bool copied)
+{
+    size_t bytes = b->size * sizeof(*strings);
+    for (size_t i = 0; copied && i < b->size; i++) bytes += strlen(strings[i]) + 1;
+    stk_buffer *mem;
+    field *f;
+    stk_err err = stk_buffer_new(bytes ? bytes : 1, &mem);
+    if (!err) err = add_field(b, name, &f);
+    if (err) {
+        stk_buffer_unref(&mem);
+        return err;
+    }
+    f->mem = mem;
+    f->strings = (const char **)(void *)stk_buffer_writable(mem);
+    char *text = (char *)(f->strings + b->size);
+    for (size_t i = 0; i < b->size; i++) {
+        f->strings[i] = copied ? text : strings[i];
+        if (!copied) continue;
+        const size_t size = strlen(strings[i]) + 1;
+        memcpy(text, strings[i], size);
+        text += size;
+    }
+    return STK_OK;
+}
+
 stk_err stk_batch_add_strings(stk_batch *b, const char *name, const char *const *strings)
 {
-    const char **copy = stk_alloc_zero(b->size, sizeof(*copy));
+    return add_strings(b, name, strings, false);
+}
+
+stk_err stk_batch_copy_strings(stk_batch *b, const char *name, const char *const *strings)
+{
+    return add_strings(b, name, strings, true);
+}
+
+stk_err stk_batch_set_key(stk_batch *b, size_t i, const char *key)
+{
+    const size_t size = strlen(key) + 1;
+    char *copy = stk_alloc(size);
     if (!copy) return STK_ENOMEM;
-    if (b->size) memcpy(copy, strings, b->size * sizeof(*copy));
-    field *f;
-    stk_err err = add_field(b, name, &f);
-    if (err)
-        stk_free(copy);
-    else
-        f->strings = copy;
+    stk_free(b->samples[i].key);
+    b->samples[i].key = memcpy(copy, key, size);
+    return STK_OK;
+}
+
+const char *stk_batch_own_key(const stk_batch *b, size_t i)
+{
+    return b->samples[i].key;
+}
+
+static stk_err copy_into(const stk_batch *from, stk_batch *to)
+{
+    stk_err err = STK_OK;
+    for (size_t i = 0; i < from->size && !err; i++) {
+        const sample *s = &from->samples[i];
+        err = stk_batch_add_sample(to, from->sources[s->source], s->id, s->substituted);
+        if (!err && s->key) err = stk_batch_set_key(to, i, s->key);
+    }
+    for (size_t i = 0; i < from->num_fields && !err; i++) {
+        field *f;
+        err = add_field(to, from->fields[i].name, &f);
+        if (err) break;
+        f->array = from->fields[i].array;
+        f->strings = from->fields[i].strings;
+        f->mem = stk_buffer_ref(from->fields[i].mem);
+    }
     return err;
+}
+
+stk_err stk_batch_own(stk_batch **pb)
+{
+    stk_batch *b = *pb, *copy;
+    /* Acquire: what others did with the batch before they gave it up is over. */
+    if (atomic_load_explicit(&b->refs, memory_order_acquire) == 1) return STK_OK;
+    const stk_batch_params params = {
+        .capacity = b->capacity, .epoch = b->epoch, .index = b->index, .pool = b->pool};
+    stk_err err = stk_batch_new(&params, &copy);
+    if (err) return err;
+    err = copy_into(b, copy);
+    if (err) {
+        stk_batch_unref(&copy);
+        return err;
+    }
+    stk_batch_unref(pb);
+    *pb = copy;
+    return STK_OK;
 }
 
 stk_err stk_batch_replace_array(stk_batch *b, size_t i, const stk_spec *spec, stk_buffer **mem)
@@ -222,6 +299,8 @@ const char *stk_batch_string(const stk_batch *b, size_t i, size_t n)
 stk_err stk_batch_key(const stk_batch *b, size_t i, char *dst, size_t size)
 {
     if (i >= b->size) return STK_EINVAL;
+    const char *own = b->samples[i].key;
+    if (own) return (size_t)snprintf(dst, size, "%s", own) < size ? STK_OK : STK_ELIMIT;
     stk_source *s = stk_batch_source(b, i);
     const stk_source_class *cls = s ? stk_source_get_class(s) : NULL;
     if (!cls || !cls->key) return STK_ENOTFOUND;

@@ -39,6 +39,17 @@ STK_NODISCARD stk_err stk_batch_add_array(stk_batch *b, const char *name, const 
 /* Adds a field of strings, borrowed from the samples' sources. */
 STK_NODISCARD stk_err stk_batch_add_strings(stk_batch *b, const char *name,
                                             const char *const *strings);
+/* The same with copies of them. */
+STK_NODISCARD stk_err stk_batch_copy_strings(stk_batch *b, const char *name,
+                                             const char *const *strings);
+
+/* Gives sample i another key (copied) than its source's; own_key is NULL where none was given. */
+STK_NODISCARD stk_err stk_batch_set_key(stk_batch *b, size_t i, const char *key);
+const char *stk_batch_own_key(const stk_batch *b, size_t i);
+
+/* Makes *b one that nobody else refers to, and that may be changed: if others do, a copy, whose
+ * arrays are shared.  STK_ENOMEM: *b is as it was. */
+STK_NODISCARD stk_err stk_batch_own(stk_batch **b);
 
 /* Puts another array in the place of a field's.  Takes *mem on success. */
 STK_NODISCARD stk_err stk_batch_replace_array(stk_batch *b, size_t field, const stk_spec *spec,

@@ -73,6 +73,42 @@ static void arrays_are_replaced(void)
     stk_slab_pool_unref(&pool);
 }
 
+/* A batch that others read is copied before it is changed. */
+static void copies_share_arrays(void)
+{
+    stk_batch *b, *read;
+    stk_tensor t, u;
+    char key[8];
+    CHECK_EQ(stk_slab_pool_new(4, &pool), STK_OK);
+    CHECK_EQ(make(&b), STK_OK);
+    CHECK_EQ(stk_batch_set_key(b, 1, "first"), STK_OK);
+    CHECK_EQ(stk_batch_set_key(b, 1, "second"), STK_OK);
+    CHECK(!stk_batch_own_key(b, 0) && !strcmp(stk_batch_own_key(b, 1), "second"));
+    CHECK_EQ(stk_batch_key(b, 1, key, sizeof(key)), STK_OK);
+    CHECK(!strcmp(key, "second"));
+    CHECK_EQ(stk_batch_key(b, 1, key, 6), STK_ELIMIT);
+    char word[] = "word";
+    CHECK_EQ(stk_batch_copy_strings(b, "own", (const char *[]){word, word + 2}), STK_OK);
+    memset(word, 0, sizeof(word));
+
+    stk_batch *const same = b;
+    CHECK_EQ(stk_batch_own(&b), STK_OK);
+    CHECK(b == same);
+    read = stk_batch_ref(b);
+    CHECK_EQ(stk_batch_own(&b), STK_OK);
+    CHECK(b != same && read == same);
+    CHECK_EQ(stk_batch_array(b, 0, &t, NULL), STK_OK);
+    CHECK_EQ(stk_batch_array(read, 0, &u, NULL), STK_OK);
+    CHECK(t.data == u.data && stk_batch_size(b) == 2 && stk_batch_index(b) == 5);
+    stk_batch_unref(&read);
+    CHECK(stk_batch_id(b, 1) == 12 && stk_batch_substituted(b, 1));
+    CHECK(!strcmp(stk_batch_own_key(b, 1), "second"));
+    CHECK(!strcmp(stk_batch_string(b, 1, 0), "a"));
+    CHECK(!strcmp(stk_batch_string(b, 2, 0), "word") && !strcmp(stk_batch_string(b, 2, 1), "rd"));
+    stk_batch_unref(&b);
+    stk_slab_pool_unref(&pool);
+}
+
 static void survives_every_failure(void)
 {
     stk_err err;
@@ -81,10 +117,17 @@ static void survives_every_failure(void)
         err = stk_slab_pool_new(4, &pool);
         if (!err) err = make(&b);
         CHECK(!err == !!b);
+        stk_batch *read = b ? stk_batch_ref(b) : NULL;
+        if (!err) err = stk_batch_set_key(b, 0, "key");
+        if (!err) err = stk_batch_copy_strings(b, "own", (const char *[]){"c", "d"});
+        if (!err) err = stk_batch_own(&b);
+        CHECK(err || b != read);
+        stk_batch_unref(&read);
         stk_batch_unref(&b);
         stk_slab_pool_unref(&pool);
     }
     stk_fault_arm(-1);
 }
 
-TESTS(TEST(fields), TEST(arrays_are_replaced), TEST(survives_every_failure))
+TESTS(TEST(fields), TEST(arrays_are_replaced), TEST(copies_share_arrays),
+      TEST(survives_every_failure))

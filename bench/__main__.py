@@ -10,7 +10,7 @@ from pathlib import Path
 from bench import machine, peers, report
 from bench.context import QUICK, STOKER, Context, Effort
 from bench.proc import Failed
-from bench.rows import first, memory, neighbour, noop, throughput
+from bench.rows import first, memory, neighbour, noop, subprocess, throughput
 from bench.table import Row, as_text
 
 ROWS: dict[str, Callable[[Context], list[Row]]] = {
@@ -20,6 +20,7 @@ ROWS: dict[str, Callable[[Context], list[Row]]] = {
     "first": first.measure,
     "memory": memory.measure,
     "neighbour": neighbour.measure,
+    "subprocess": subprocess.measure,
 }
 
 

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Arrays of 32 MiB from a worker process, by each way there is."""
+
+from functools import partial
+
+from bench.context import Context, interleave, outcomes_json, save_raw
+from bench.stats import estimate
+from bench.table import Row, Target
+
+WAYS = {"pool": "SharedMemorySegmentPool", "ring": "SharedMemoryRingBuffer", "none": "the pipe alone"}
+ARRAYS = 40
+WANTED = 0.7  # one copy, and what the other side does with the memory bus meanwhile
+
+
+def measure(context: Context) -> list[Row]:
+    row = Row("subprocess", "32 MiB arrays from a worker process", ["way", "x memcpy", "GiB/s"])
+    python = context.contenders[0].python
+    tasks = {
+        way: partial(context.script, "placement.py", python, arena=way, arrays=ARRAYS) for way in WAYS
+    }
+    results = interleave(context.effort.rounds, tasks, row.name)
+    save_raw(row.name, outcomes_json(results))
+    for way, outcomes in results.items():
+        ratio = estimate([o.result["ratio"] for o in outcomes])
+        rate = estimate([1 / 32 / o.result["array_s"] for o in outcomes])
+        row.lines.append([WAYS[way], ratio.text(2), rate.text(2)])
+        if way == "pool":
+            row.targets.append(
+                Target("bytes/s over memcpy's, pool", f">= {WANTED:g} x", ratio.text(2), ratio.median >= WANTED)
+            )
+    return [row]

@@ -94,6 +94,7 @@ static bool substitute(lane *l, stage *s, stk_item *item)
         stk_diag diag;
         stage *failed = s;
         item_clear_data(item);
+        item_forget(item);
         if (cls->substitute(source->src.cursor, item, id, epoch, i) != STK_OK) break;
         if (attempt_chain(l, s, item, &diag, &failed) == STK_OK) {
             item->state = ITEM_VALUE;
@@ -233,6 +234,7 @@ static void exec_source(lane *l, task *t)
         atomic_store_explicit(&t->finished, (uint32_t)t->done, memory_order_release);
         if (t->done % GROUP == 0 && stk_clock_ns() - t->began > OVERRUN_NS) break;
         if (stk_item_cancelled(item)) break;
+        if (atomic_load_explicit(&t->cut, memory_order_relaxed)) break;
     }
     y->busy_ns += stk_clock_ns() - t->began;
 }

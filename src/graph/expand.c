@@ -104,6 +104,8 @@ void expand_exec(lane *l, task *t)
         out->stage = x->in->stage = s;
         out->index = x->index;
         out->passed = UINT64_C(1) << s->index;
+        t->end = item_inherit(out, x->in);
+        if (t->end) break;
         t->end =
             cls->expand(stk_op_params(s->op), state, &x->cursor, x->in, x->index, out, &t->diag);
         if (t->end) break;
@@ -113,6 +115,7 @@ void expand_exec(lane *l, task *t)
         if (!t->shared) continue;
         atomic_store_explicit(&t->finished, (uint32_t)t->done, memory_order_release);
         if (stk_item_cancelled(out)) break;
+        if (atomic_load_explicit(&t->cut, memory_order_relaxed)) break;
     }
     if (t->end) end_cursor(s, x);
     y->busy_ns += stk_clock_ns() - t->began;

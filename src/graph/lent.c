@@ -99,7 +99,8 @@ stk_err stk_lane_wait(stk_lane *l, int64_t timeout)
     while (!cancelled(run) && g->coming == 0 && !taken) {
         const int64_t due = run_take_apart(run, &taken);
         if (taken) break;
-        if (!run_wait(run, &g->work, due < deadline ? due : deadline) && deadline <= due) {
+        run_watch(run, &g->work, due, deadline);
+        if (deadline != STK_NEVER && stk_clock_ns() >= deadline) {
             err = STK_ETIMEOUT;
             break;
         }

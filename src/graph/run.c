@@ -213,13 +213,13 @@ static stk_err wait_for_result(stk_run *run, int64_t deadline) STK_REQUIRES(run_
         if (run->num_groups > 1 && run_short_groups(run) & ~run->told) return STK_EAGAIN;
         run_tick(run, stk_clock_ns());
         run->reading++;
-        bool taken = false;
-        const int64_t due = run_take_apart(run, &taken);
         run_leave(run); /* what looking has moved */
         run_lock(run);
+        bool taken = false;
+        const int64_t due = run_take_apart(run, &taken);
         if (!edge_peek(run->sink) && !edge_done(run->sink) && !taken &&
             !atomic_load_explicit(&run->cancelled, memory_order_relaxed))
-            (void)run_wait(run, &run->reader, due < deadline ? due : deadline);
+            run_watch(run, &run->reader, due, deadline);
         run_tick(run, stk_clock_ns());
         run->reading--;
     }

@@ -7,7 +7,9 @@
  * A foreign op may wait for anything: for another item of the same burst, or for the reader to get
  * the item before.  So results may not stay in a burst whose next item takes long, nor may items
  * that another lane could run.  Whoever has nothing to do (a lane, the reader) takes a burst that
- * is overdue apart: results go on, items that nobody has begun go back to the node.
+ * is overdue apart: results go on, items that nobody has begun go back to the node, and the burst
+ * ends with the item that runs.  One of those that wait watches: it waits until the next burst is
+ * overdue, and where nobody watches, run_leave wakes somebody who then does.
  *
  * Threads: the lane begins items without the run's lock, by compare-and-swap on `span`, and says
  *          with `finished` that they are done; all else is done with the lock.
@@ -26,6 +28,7 @@ static uint64_t pack(uint64_t next, uint64_t end)
 void shared_begin(task *t)
 {
     t->collected = 0;
+    atomic_store_explicit(&t->cut, false, memory_order_relaxed);
     atomic_store_explicit(&t->finished, 0, memory_order_relaxed);
     atomic_store_explicit(&t->span, pack(0, t->num), memory_order_relaxed);
 }
@@ -86,28 +89,53 @@ static bool collect(task *t) STK_REQUIRES(run_role)
     return true;
 }
 
-/* More than the one item that is running is in there. */
-static bool holds_more(task *t)
+/* It may hold, or come to hold, more than the one item that is running. */
+static bool is_open(task *t)
 {
-    const uint64_t span = atomic_load_explicit(&t->span, memory_order_relaxed);
-    const size_t begun = (uint32_t)span;
-    return begun > t->collected + 1 || (t->node->kind == NODE_MAP && begun < span >> 32);
+    return t && t->shared && t->num > 1 && !atomic_load_explicit(&t->cut, memory_order_relaxed);
 }
 
 int64_t run_take_apart(stk_run *run, bool *taken)
 {
     int64_t due = STK_NEVER, now = 0;
     *taken = false;
+    run->watch_asked = false;
     for (lane *l = run->lent; l; l = l->link) {
         task *t = l->current;
-        if (!t || !t->shared || !holds_more(t)) continue;
+        if (!is_open(t)) continue;
         if (!now) now = stk_clock_ns();
         if (now - t->began < OVERDUE_NS) {
             if (t->began + OVERDUE_NS < due) due = t->began + OVERDUE_NS;
             continue;
         }
+        atomic_store_explicit(&t->cut, true, memory_order_relaxed);
         *taken |= collect(t);
         *taken |= give_back(t);
     }
     return due;
+}
+
+void run_watch(stk_run *run, stk_cond *c, int64_t due, int64_t deadline)
+{
+    const bool watches = due != STK_NEVER && run->watching == 0;
+    run->watching += watches;
+    (void)run_wait(run, c, watches && due < deadline ? due : deadline);
+    run->watching -= watches;
+    run->watch_asked = false; /* who was asked may have something else to do */
+}
+
+void run_ask_watcher(stk_run *run)
+{
+    const lane *l = run->lent;
+    if (run->watching || run->watch_asked) return;
+    while (l && !is_open(l->current)) l = l->link;
+    if (!l) return;
+    for (size_t g = 1; g < run->num_groups && !run->watch_asked; g++) {
+        if (run->groups[g].waiting <= run->groups[g].coming) continue;
+        stk_cond_signal(&run->groups[g].work);
+        run->watch_asked = true;
+    }
+    if (run->watch_asked || run->reading == 0) return;
+    stk_cond_broadcast(&run->reader);
+    run->watch_asked = true;
 }

@@ -73,6 +73,9 @@ void shared_begin(task *t);
 bool shared_next(task *t, size_t *i);
 size_t shared_rest(task *t); /* the end of what nobody has begun, which it leaves empty */
 int64_t run_take_apart(struct stk_run *run, bool *taken) STK_REQUIRES(run_role);
+void run_watch(struct stk_run *run, stk_cond *c, int64_t due, int64_t deadline)
+    STK_REQUIRES(run_role);
+void run_ask_watcher(struct stk_run *run) STK_REQUIRES(run_role);
 
 /* lent.c */
 uint64_t run_short_groups(struct stk_run *run) STK_REQUIRES(run_role);

@@ -151,6 +151,7 @@ void run_leave(stk_run *run)
     int32_t io = -1;
     if (!cancelled) {
         run_wake_groups(run);
+        run_ask_watcher(run);
         worker = wants_worker(run);
         run->coming += worker;
         if (wants_io(run)) {

@@ -34,6 +34,7 @@ typedef enum stk_kind {
 STK_API const char *stk_kind_str(stk_kind kind);
 
 typedef struct stk_item stk_item;
+typedef struct stk_source stk_source;
 
 /* Identity.  `id` is the sample's index in its source's listing, the same in every
  * epoch and on every rank; `index` counts what an expand op made of it, from 0. */
@@ -57,6 +58,19 @@ STK_API STK_NODISCARD stk_err stk_item_key(const stk_item *item, size_t part, ch
 STK_API STK_NODISCARD stk_err stk_item_column(const stk_item *item, const char *name,
                                               stk_spec *spec, void *dst, size_t size,
                                               size_t *bytes);
+
+/* What is known of the sample from elsewhere, in place of what its source knows: the path or key of
+ * a part (copied), and its label (copied; for strings, STK_DTYPE_NONE, `value` is the text).  Both
+ * go with the sample into its batch, and when the item becomes another sample. */
+STK_API STK_NODISCARD stk_err stk_item_set_key(stk_item *item, size_t part, const char *key);
+STK_API STK_NODISCARD stk_err stk_item_set_label(stk_item *item, const stk_spec *spec,
+                                                 const void *value);
+
+/* Whose sample it is, borrowed; NULL behind a batch.  Becoming sample `id` of another source of the
+ * same run, or another one of the same, is for ops that made the item's data from that of others.
+ * STK_ENOTFOUND: it is no source of the run. */
+STK_API stk_source *stk_item_source(const stk_item *item);
+STK_API STK_NODISCARD stk_err stk_item_become(stk_item *item, stk_source *source, int64_t id);
 
 /* Four random words for (seed of the source, epoch, id, index, stage, n): the same in every
  * run.  `n` selects one of 2^32 blocks of four. */
@@ -91,6 +105,13 @@ STK_API void stk_item_set_path(stk_item *item, size_t path);
 
 /* The batch of an item behind a batch stage, or NULL. */
 STK_API stk_batch *stk_item_batch(const stk_item *item);
+
+/* Makes it such an item.  Takes *batch on success; one that others refer to is copied, its arrays
+ * are not. */
+STK_API STK_NODISCARD stk_err stk_item_set_batch(stk_item *item, stk_batch **batch);
+
+/* Drops bytes, arrays, the batch and the foreign handle; who the sample is stays. */
+STK_API void stk_item_clear(stk_item *item);
 
 /* The foreign handle, or NULL; set takes *f and drops the one before; take gives the reference of
  * the item, which has none any more. */

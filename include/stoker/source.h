@@ -14,8 +14,6 @@
 
 STK_BEGIN
 
-typedef struct stk_source stk_source;
-
 /* What is known of every sample besides its files: "label", or a column of the user's. */
 typedef struct stk_column {
     const char *name;

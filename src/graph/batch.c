@@ -171,6 +171,7 @@ void batch_finish(task *t)
     stk_item *carrier = a->items[0];
     a->items[0] = NULL;
     item_clear_data(carrier);
+    item_forget(carrier);
     failure_free(&carrier->failures);
     assembly_unref(&carrier->assembly);
     carrier->num_parts = 1;

@@ -38,6 +38,17 @@ static void say_shape(const stk_spec *s, char *dst, size_t size)
                                  (long long)s->shape[d]);
 }
 
+/* "float32 3x4", "int64", "a string" */
+static void say_label(const stk_spec *s, char *dst, size_t size)
+{
+    char shape[80];
+    say_shape(s, shape, sizeof(shape));
+    if (s->dtype == STK_DTYPE_NONE)
+        snprintf(dst, size, "a string");
+    else
+        snprintf(dst, size, "%s%s%s", stk_dtype_str(s->dtype), *shape ? " " : "", shape);
+}
+
 static stk_err mismatch(const stk_item *item, const stk_spec *have, const stk_spec *want,
                         stk_diag *diag)
 {
@@ -45,11 +56,28 @@ static stk_err mismatch(const stk_item *item, const stk_spec *have, const stk_sp
     if (stk_item_key(item, 0, key, sizeof(key))) key[0] = 0;
     say_shape(have, a, sizeof(a));
     say_shape(want, b, sizeof(b));
+    const stage *s = item->stage;
+    const bool decoded = s && s->op && stk_op_get_class(s->op)->spec;
     return stk_diag_set(diag, STK_EINVAL,
-                        "sample %lld%s%s is %s %s, but the batch holds %s %s: give the "
-                        "decoder a width and height",
+                        "sample %lld%s%s is %s %s%s%s%s, but the batch holds %s %s: %s",
                         (long long)item->id, *key ? ", " : "", key, stk_dtype_str(have->dtype), a,
-                        stk_dtype_str(want->dtype), b);
+                        s ? " behind stage '" : "", s ? s->plan->name : "", s ? "'" : "",
+                        stk_dtype_str(want->dtype), b,
+                        decoded ? "give the decoder a width and height"
+                                : "its arrays must have one type and shape");
+}
+
+/* Samples of one batch have the same parts. */
+static stk_err check_parts(const assembly *a, const stk_item *first, stk_diag *diag)
+{
+    for (size_t i = 0; i < a->planned; i++) {
+        const stk_item *item = a->items[i];
+        if (item->state == ITEM_VALUE && item->num_parts != first->num_parts)
+            return stk_diag_set(
+                diag, STK_EINVAL, "sample %lld has %zu parts, but sample %lld has %zu",
+                (long long)item->id, item->num_parts, (long long)first->id, first->num_parts);
+    }
+    return STK_OK;
 }
 
 /* Brings the samples of one part together in *mem: those made in their slots stay where they are
@@ -60,21 +88,21 @@ static stk_err gather(const assembly *a, size_t i, const stk_spec *spec, stk_buf
     size_t bytes, n = 0;
     stk_err err = stk_spec_bytes(spec, &bytes);
     if (err) return err;
-    if (!*mem) err = stk_slab_take(a->node->run->slabs, bytes * a->values, mem);
+    if (bytes > SIZE_MAX / 2 / a->values) err = STK_ELIMIT;
+    if (!err && !*mem) err = stk_slab_take(a->node->run->slabs, bytes * a->values, mem);
     if (err) return stk_diag_set(diag, err, "no memory for a batch of %zu", a->values);
     uint8_t *base = (uint8_t *)(uintptr_t)stk_buffer_data(*mem); /* no reader has it yet */
     for (size_t k = 0; k < a->planned; k++) {
         const stk_item *item = a->items[k];
         if (item->state != ITEM_VALUE) continue;
         const stk_tensor *t = &item->parts[i].array;
-        const stk_spec have = stk_tensor_spec(t);
-        if (i >= item->num_parts || !t->data || !stk_spec_equal(&have, spec))
-            return mismatch(item, &have, spec, diag);
-        if (!stk_tensor_contiguous(t))
-            return stk_diag_set(diag, STK_EINVAL, "sample %lld: its array is not contiguous",
-                                (long long)item->id);
+        const stk_spec have = t->data ? stk_tensor_spec(t) : (stk_spec){0};
+        if (!t->data || !stk_spec_equal(&have, spec)) return mismatch(item, &have, spec, diag);
         uint8_t *dst = base + n++ * bytes;
-        if (t->data != dst) memmove(dst, t->data, bytes);
+        if (!stk_tensor_contiguous(t))
+            stk_tensor_pack(t, dst);
+        else if (t->data != dst)
+            memmove(dst, t->data, bytes);
     }
     return STK_OK;
 }
@@ -161,15 +189,87 @@ static stk_err add_identity(stk_batch *b)
     return err;
 }
 
-static stk_err add_known(stk_batch *b, stk_source *source)
+/* Whether an op has said what a label is: then the source need not have any, or other ones. */
+static bool has_labels(const assembly *a)
 {
+    for (size_t i = 0; i < a->planned; i++)
+        if (a->items[i]->state == ITEM_VALUE && a->items[i]->label.value) return true;
+    return false;
+}
+
+static stk_err label_mismatch(const stk_item *item, const stk_spec *have, const stk_spec *want,
+                              stk_diag *diag)
+{
+    char x[96], y[96];
+    if (!have)
+        return stk_diag_set(diag, STK_EINVAL,
+                            "sample %lld has no label, but others of its batch do",
+                            (long long)item->id);
+    say_label(have, x, sizeof(x));
+    say_label(want, y, sizeof(y));
+    return stk_diag_set(diag, STK_EINVAL, "the label of sample %lld is %s, but the batch holds %s",
+                        (long long)item->id, x, y);
+}
+
+/* The labels of all samples, one after the other: `bytes` each, or pointers to texts. */
+static stk_err gather_labels(const assembly *a, const stk_spec *want, size_t bytes, uint8_t *dst,
+                             stk_diag *diag)
+{
+    for (size_t i = 0; i < a->planned; i++) {
+        const stk_item *item = a->items[i];
+        stk_spec have;
+        size_t size;
+        if (item->state != ITEM_VALUE) continue;
+        stk_err err = stk_item_column(item, "label", &have, dst, bytes, &size);
+        if (err == STK_ENOTFOUND) return label_mismatch(item, NULL, want, diag);
+        if (!stk_spec_equal(&have, want)) return label_mismatch(item, &have, want, diag);
+        if (err) return err;
+        dst += bytes;
+    }
+    return STK_OK;
+}
+
+static stk_err add_labels(const assembly *a, stk_batch *b, stk_diag *diag)
+{
+    const stk_item *first = a->items[0];
+    for (size_t i = 0; !first->label.value; i++) first = a->items[i];
+    const stk_spec *spec = &first->label.spec;
+    const bool strings = spec->dtype == STK_DTYPE_NONE;
+    size_t bytes = sizeof(const char *);
+    stk_buffer *mem = NULL;
+    stk_err err = strings ? STK_OK : stk_spec_bytes(spec, &bytes);
+    if (!err && bytes > SIZE_MAX / 2 / a->values) err = STK_ELIMIT;
+    if (!err) err = stk_buffer_new(bytes * a->values, &mem);
+    if (!err) err = gather_labels(a, spec, bytes, stk_buffer_writable(mem), diag);
+    const stk_spec all = many(spec, a->values);
+    if (!err && strings)
+        err = stk_batch_copy_strings(b, "label", (const char **)(void *)stk_buffer_writable(mem));
+    else if (!err)
+        err = stk_batch_add_array(b, "label", &all, &mem);
+    stk_buffer_unref(&mem);
+    return err;
+}
+
+static stk_err add_known(const assembly *a, stk_batch *b, stk_diag *diag)
+{
+    stk_source *source = a->items[0]->source;
     const stk_source_class *cls = source ? stk_source_get_class(source) : NULL;
     size_t n = 0;
     const stk_column *columns =
         cls && cls->columns ? cls->columns(stk_source_params(source), &n) : NULL;
-    stk_err err = STK_OK;
-    for (size_t i = 0; i < n && !err; i++) err = add_column(b, &columns[i], i);
+    const bool labels = has_labels(a);
+    stk_err err = labels ? add_labels(a, b, diag) : STK_OK;
+    for (size_t i = 0; i < n && !err; i++)
+        if (!labels || strcmp(columns[i].name, "label")) err = add_column(b, &columns[i], i);
     return err ? err : add_identity(b);
+}
+
+static stk_err add_sample(stk_batch *b, const stk_item *item)
+{
+    const char *key = item->parts[0].key;
+    const size_t i = stk_batch_size(b);
+    stk_err err = stk_batch_add_sample(b, item->source, item->id, item->substituted);
+    return err || !key ? err : stk_batch_set_key(b, i, key);
 }
 
 static stk_err collate(assembly *a, stk_batch **out, stk_diag *diag)
@@ -180,13 +280,13 @@ static stk_err collate(assembly *a, stk_batch **out, stk_diag *diag)
     stk_err err = stk_batch_new(&params, out);
     for (size_t i = 0; !err && i < a->planned; i++) {
         const stk_item *item = a->items[i];
-        if (item->state == ITEM_VALUE)
-            err = stk_batch_add_sample(*out, item->source, item->id, item->substituted);
+        if (item->state == ITEM_VALUE) err = add_sample(*out, item);
     }
     if (!err && !first) err = add_empty_parts(a, *out);
+    if (!err && first) err = check_parts(a, first, diag);
     for (size_t i = 0; !err && first && i < first->num_parts; i++)
         err = add_part(a, first, i, *out, diag);
-    if (!err) err = add_known(*out, a->items[0]->source);
+    if (!err) err = add_known(a, *out, diag);
     if (err) stk_batch_unref(out);
     return err;
 }

@@ -38,64 +38,21 @@ void item_clear_data(stk_item *item)
     stk_foreign_unref(&item->foreign);
 }
 
-int64_t stk_item_id(const stk_item *item)
-{
-    return item->id;
-}
-
-int64_t stk_item_epoch(const stk_item *item)
-{
-    return item->epoch;
-}
-
-int64_t stk_item_index(const stk_item *item)
-{
-    return item->index;
-}
-
 size_t stk_item_num_parts(const stk_item *item)
 {
     return item->num_parts;
 }
 
-void stk_item_set_id(stk_item *item, int64_t id, int64_t epoch)
-{
-    item->id = id;
-    item->epoch = epoch;
-}
-
 stk_err stk_item_set_num_parts(stk_item *item, size_t n)
 {
     if (n == 0 || n > item->run->max_parts) return STK_EINVAL;
-    for (size_t i = n; i < item->num_parts; i++) clear_part(&item->parts[i]);
+    for (size_t i = n; i < item->num_parts; i++) {
+        clear_part(&item->parts[i]);
+        stk_free(item->parts[i].key);
+        item->parts[i].key = NULL;
+    }
     item->num_parts = n;
     return STK_OK;
-}
-
-stk_err stk_item_key(const stk_item *item, size_t i, char *dst, size_t size)
-{
-    const stk_source_class *cls = item->source ? stk_source_get_class(item->source) : NULL;
-    if (!cls || !cls->key || item->is_batch) return STK_ENOTFOUND;
-    return cls->key(stk_source_params(item->source), item->id, i, dst, size);
-}
-
-stk_err stk_item_column(const stk_item *item, const char *name, stk_spec *spec, void *dst,
-                        size_t size, size_t *bytes)
-{
-    const stk_source_class *cls = item->source ? stk_source_get_class(item->source) : NULL;
-    if (!cls || !cls->columns || item->is_batch) return STK_ENOTFOUND;
-    void *params = stk_source_params(item->source);
-    size_t n = 0;
-    const stk_column *columns = cls->columns(params, &n);
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(columns[i].name, name)) continue;
-        *spec = columns[i].spec;
-        *bytes = sizeof(const char *);
-        stk_err err = spec->dtype == STK_DTYPE_NONE ? STK_OK : stk_spec_bytes(spec, bytes);
-        if (!err && *bytes > size) err = STK_ELIMIT;
-        return err ? err : cls->column(params, i, item->id, dst);
-    }
-    return STK_ENOTFOUND;
 }
 
 void stk_item_random(const stk_item *item, uint32_t n, uint32_t out[4])
@@ -190,6 +147,21 @@ void stk_item_set_path(stk_item *item, size_t path)
 stk_batch *stk_item_batch(const stk_item *item)
 {
     return item->batch;
+}
+
+stk_err stk_item_set_batch(stk_item *item, stk_batch **batch)
+{
+    stk_err err = stk_batch_own(batch);
+    if (err) return err;
+    item_clear_data(item);
+    item->batch = *batch;
+    *batch = NULL;
+    return STK_OK;
+}
+
+void stk_item_clear(stk_item *item)
+{
+    item_clear_data(item);
 }
 
 stk_foreign *stk_item_foreign(const stk_item *item)

@@ -20,7 +20,14 @@ typedef struct failure {
     stk_failure what; /* `cause` is a reference */
 } failure;
 
+/* A value that was given in place of a source's. */
+typedef struct label {
+    stk_spec spec;
+    void *value; /* heap, its bytes; of a string its text.  NULL: none was given */
+} label;
+
 typedef struct part {
+    char *key; /* given in place of the source's; NULL: none was */
     stk_buffer *bytes;
     stk_tensor array; /* data NULL: none */
     stk_buffer *mem;  /* of the array; NULL with data: it is in its slot of the batch */
@@ -44,6 +51,7 @@ struct stk_item {
     bool substituted;
     bool is_batch; /* id is the number of the batch */
     size_t path;   /* of a route */
+    label label;
     stk_batch *batch;
     stk_foreign *foreign;
     size_t num_parts;
@@ -54,6 +62,10 @@ size_t item_size(size_t max_parts);
 
 /* Drops what the item carries; identity, place and slot stay. */
 void item_clear_data(stk_item *item);
+
+/* identity.c: drops what was given in place of what its source knows; copies it. */
+void item_forget(stk_item *item);
+STK_NODISCARD stk_err item_inherit(stk_item *item, const stk_item *from);
 
 void failure_free(failure **list);
 

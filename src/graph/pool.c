@@ -46,6 +46,7 @@ void run_item_put(stk_run *run, stk_item **pitem)
     *pitem = NULL;
     if (!item) return;
     item_clear_data(item);
+    item_forget(item);
     failure_free(&item->failures);
     assembly_unref(&item->assembly);
     item->link = run->pool;
@@ -58,6 +59,7 @@ void run_item_drop(stk_item **pitem)
     *pitem = NULL;
     if (!item) return;
     item_clear_data(item);
+    item_forget(item);
     failure_free(&item->failures);
     stk_free(item);
 }

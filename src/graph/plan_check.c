@@ -28,10 +28,27 @@ stk_source *plan_first_source(const stk_plan *plan)
 
 static stk_kind kind_after(const stage_plan *s, stk_kind in);
 
+/* What comes from one of several plans: where one gives foreign objects, whoever takes these takes
+ * what the others give, too. */
+static stk_kind kind_of_any(size_t n, const stk_kind *kinds)
+{
+    for (size_t i = 0; i < n; i++)
+        if (kinds[i] == STK_KIND_FOREIGN) return STK_KIND_FOREIGN;
+    return kinds[0];
+}
+
 static stk_kind kind_through(const stk_plan *plan, stk_kind in, size_t n)
 {
     for (size_t i = 0; i < n; i++) in = kind_after(&plan->stages[i], in);
     return in;
+}
+
+static stk_kind kind_after_route(const stage_plan *s, stk_kind in)
+{
+    stk_kind kinds[STK_MAX_PATHS];
+    for (size_t k = 0; k < s->num_paths; k++)
+        kinds[k] = kind_through(s->paths[k], in, s->paths[k]->num_stages);
+    return kind_of_any(s->num_paths, kinds);
 }
 
 static stk_kind kind_after(const stage_plan *s, stk_kind in)
@@ -39,7 +56,7 @@ static stk_kind kind_after(const stage_plan *s, stk_kind in)
     switch (s->kind) {
     case STAGE_BATCH: return STK_KIND_BATCH;
     case STAGE_UNBATCH: return STK_KIND_ARRAY;
-    case STAGE_ROUTE: return kind_through(s->paths[0], in, s->paths[0]->num_stages);
+    case STAGE_ROUTE: return kind_after_route(s, in);
     case STAGE_MAP:
     case STAGE_EXPAND: break;
     }
@@ -53,12 +70,17 @@ static stk_kind kind_of_source(const stk_plan *plan)
     return out == STK_KIND_ANY ? STK_KIND_KEY : out;
 }
 
+static stk_kind kind_of_merge(const stk_plan *plan)
+{
+    stk_kind kinds[STK_MAX_PATHS];
+    for (size_t i = 0; i < plan->num_inputs; i++)
+        kinds[i] = plan_kind_at(plan->inputs[i], plan->inputs[i]->num_stages);
+    return kind_of_any(plan->num_inputs, kinds);
+}
+
 stk_kind plan_kind_at(const stk_plan *plan, size_t i)
 {
-    const stk_kind in = plan->num_inputs
-                            ? plan_kind_at(plan->inputs[0], plan->inputs[0]->num_stages)
-                            : kind_of_source(plan);
-    return kind_through(plan, in, i);
+    return kind_through(plan, plan->num_inputs ? kind_of_merge(plan) : kind_of_source(plan), i);
 }
 
 static const char *remedy(stk_kind want, stk_kind have)
@@ -87,10 +109,11 @@ static stk_err check_route(const stage_plan *s, stk_kind in, stk_diag *diag)
             stk_diag_prefix(diag, "path %zu of stage '%s'", k, s->name);
             return err;
         }
-        if (kind_through(path, in, path->num_stages) != kind_after(s, in))
+        const stk_kind out = kind_after(s, in);
+        if (out != STK_KIND_FOREIGN && kind_through(path, in, path->num_stages) != out)
             return stk_diag_set(diag, STK_EINVAL, "stage '%s': path %zu ends in %s, path 0 in %s",
                                 s->name, k, stk_kind_str(kind_through(path, in, path->num_stages)),
-                                stk_kind_str(kind_after(s, in)));
+                                stk_kind_str(out));
         if (stage_in_order(s) && !plan_is_one_to_one(path))
             return stk_diag_set(
                 diag, STK_EINVAL,
@@ -132,13 +155,22 @@ static stk_err check_path(const stk_plan *path, stk_kind in, stk_diag *diag)
     return STK_OK;
 }
 
-/* A substitute passes the stages from its source on: they must be a chain of maps. */
+/* A substitute passes the stages from its source on: they must be a chain of maps, which one thread
+ * can run. */
 static stk_err check_substitutes(const stk_plan *plan, stk_diag *diag)
 {
     bool chain = plan->source && stk_source_get_class(plan->source)->substitute;
+    const stage_plan *foreign = NULL;
     for (size_t i = 0; i < plan->num_stages; i++) {
         const stage_plan *s = &plan->stages[i];
         chain &= s->kind == STAGE_MAP;
+        if (s->opts.group)
+            foreign = s;
+        else if (s->opts.on_error == STK_SUBSTITUTE && foreign)
+            return stk_diag_set(diag, STK_EINVAL,
+                                "stage '%s': a failure can't be substituted behind stage '%s', "
+                                "which runs on threads of another runtime",
+                                s->name, foreign->name);
         if (s->opts.on_error == STK_SUBSTITUTE && !chain)
             return stk_diag_set(
                 diag, STK_EINVAL,
@@ -172,10 +204,11 @@ static stk_err check_merge(const stk_plan *plan, stk_diag *diag)
             stk_diag_prefix(diag, "input %zu of the merge", i);
             return err;
         }
-        if (plan_kind_at(input, input->num_stages) != plan_kind_at(plan, 0))
+        const stk_kind all = plan_kind_at(plan, 0);
+        if (all != STK_KIND_FOREIGN && plan_kind_at(input, input->num_stages) != all)
             return stk_diag_set(diag, STK_EINVAL, "input %zu of the merge gives %s, input 0 %s", i,
                                 stk_kind_str(plan_kind_at(input, input->num_stages)),
-                                stk_kind_str(plan_kind_at(plan, 0)));
+                                stk_kind_str(all));
         if (!same_columns(plan_first_source(plan), plan_first_source(input)))
             return stk_diag_set(diag, STK_EINVAL,
                                 "input %zu of the merge has other columns or labels than "

@@ -183,5 +183,46 @@ static void printing_survives_every_failure(void)
     stk_plan_free(&p);
 }
 
-TESTS(TEST(errors_are_kept), TEST(ends_must_fit), TEST(routes_and_merges_are_checked), TEST(prints),
-      TEST(runs_twice_at_once), TEST(printing_survives_every_failure))
+static stk_err wrap_run(const void *params, void *state, stk_item *item, stk_diag *diag)
+{
+    (void)params, (void)state, (void)item, (void)diag;
+    return STK_OK;
+}
+
+/* Where one of several plans gives foreign objects, the stage behind them takes anything. */
+static void foreign_ends(void)
+{
+    static const stk_op_class wrap = {
+        .name = "wrap", .in = STK_KIND_ANY, .out = STK_KIND_FOREIGN, .run = wrap_run};
+    stk_diag diag = {0};
+    for (int k = 0; k < 2; k++) {
+        stk_plan *p = begun(), *paths[] = {empty(), empty()};
+        stk_plan_pipe(paths[0], kit_add(NULL), NULL);
+        stk_plan_pipe(paths[1], stk_op_new(&wrap, NULL), NULL);
+        stk_plan_route(p, first, NULL, 2, paths, NULL);
+        stk_plan_pipe(p, k ? kit_add(NULL) : stk_op_new(&wrap, NULL), NULL);
+        stk_plan_sink(p, 1);
+        if (k)
+            check_says(p, "takes arrays but gets foreign objects");
+        else
+            CHECK_EQ(stk_plan_check(p, &diag), STK_OK);
+        stk_plan_free(&p);
+    }
+    for (int k = 0; k < 2; k++) {
+        stk_plan *p = empty(), *inputs[] = {begun(), begun()};
+        stk_plan_pipe(inputs[k], stk_op_new(&wrap, NULL), NULL);
+        stk_plan_merge(p, 2, inputs, NULL, 0);
+        stk_plan_sink(p, 1);
+        CHECK_EQ(stk_plan_check(p, &diag), STK_OK);
+        stk_plan_free(&p);
+    }
+    stk_plan *p = begun();
+    stk_plan_pipe(p, kit_same(NULL), &(stk_stage_opts){.name = "theirs", .group = 1});
+    stk_plan_pipe(p, kit_add(NULL), &(stk_stage_opts){.on_error = STK_SUBSTITUTE});
+    stk_plan_sink(p, 1);
+    check_says(p, "behind stage 'theirs', which runs on threads of another runtime");
+}
+
+TESTS(TEST(errors_are_kept), TEST(ends_must_fit), TEST(routes_and_merges_are_checked),
+      TEST(foreign_ends), TEST(prints), TEST(runs_twice_at_once),
+      TEST(printing_survives_every_failure))

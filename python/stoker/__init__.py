@@ -8,13 +8,13 @@ Names are looked up when they are first used, so that importing the package cost
 TYPE_CHECKING = False  # type checkers know the name; importing typing takes longer than the rest
 
 if TYPE_CHECKING:
-    from . import errors, ops, pipeline, source
+    from . import dataloader, errors, ops, pipeline, source
     from ._stoker import VERSION as __version__
     from ._stoker import Batch, Field, Sample
     from .errors import *
     from .pipeline import Pipeline, PipelineBuilder, PipelineFailure
 
-_MODULES = ("errors", "ops", "pipeline", "source")
+_MODULES = ("dataloader", "errors", "ops", "pipeline", "source")
 _HOMES = {  # of names in __all__; all others are errors
     "Batch": "_stoker",
     "Field": "_stoker",
@@ -49,6 +49,7 @@ __all__ = [
     "TooManyFailuresError",
     "UnsupportedError",
     "__version__",
+    "dataloader",
     "errors",
     "ops",
     "pipeline",

@@ -43,6 +43,8 @@ typedef struct ext_state {
     PyTypeObject *plan_type;
     PyTypeObject *run_type;
     PyTypeObject *results_type;
+    PyTypeObject *port_type;
+    PyTypeObject *slip_type;
     PyObject *codes[EXT_CODES]; /* what Run.next gives in place of a result, see run.c */
     stk_foreign_domain *domain; /* of the Python objects that items carry */
 } ext_state;
@@ -165,6 +167,12 @@ PyObject *ext_op_python(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_op_collate(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_iterable_source(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_source_finish(PyObject *module, PyObject *op);
+
+/* port.c */
+
+extern PyType_Spec ext_port_spec, ext_slip_spec;
+PyObject *ext_port(PyObject *module, PyObject *args);
+PyObject *ext_notify(PyObject *module, PyObject *args);
 
 /* Calls `callable` with the number of each group that one more lane would help. */
 void ext_run_grow(stk_run *run, PyObject *callable);

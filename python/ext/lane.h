@@ -28,6 +28,9 @@ PyObject *ext_item_take_value(stk_item *item);
 stk_err ext_item_fail(ext_state *state, stk_item *item, PyObject *report, PyObject *value,
                       stk_diag *diag);
 
+/* What `exc` says, as STK_EFOREIGN. */
+void ext_describe(PyObject *exc, stk_diag *diag);
+
 /* A handle that holds `object`; NULL with an exception. */
 stk_foreign *ext_foreign_new(ext_state *state, PyObject *object);
 

@@ -57,7 +57,7 @@ static PyObject *take_exception(void)
 #endif
 }
 
-static void describe(PyObject *exc, stk_diag *diag)
+void ext_describe(PyObject *exc, stk_diag *diag)
 {
     PyObject *text = PyObject_Str(exc);
     const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
@@ -80,7 +80,7 @@ stk_err ext_item_fail(ext_state *state, stk_item *item, PyObject *report, PyObje
         if (!told) PyErr_WriteUnraisable(report);
         Py_XDECREF(told);
     }
-    describe(exc, diag);
+    ext_describe(exc, diag);
     if (!ext_item_set_value(state, item, exc)) PyErr_Clear(); /* no memory: the text is left */
     return STK_EFOREIGN;
 }

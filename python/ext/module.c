@@ -24,6 +24,10 @@ static PyMethodDef functions[] = {
     {"source_finish", ext_source_finish, METH_O,
      PyDoc_STR("source_finish($module, source, /)\n--\n\nCloses the iterator of a source that has "
                "not come to its end.")},
+    {"port", ext_port, METH_VARARGS, PyDoc_STR("port($module, run, stage, /)\n--\n\nA Port.")},
+    {"notify", ext_notify, METH_VARARGS,
+     PyDoc_STR("notify($module, run, group, fd, /)\n--\n\nWrites to an eventfd when ports of the "
+               "group have news; -1: no more.")},
     {"plan", ext_plan, METH_NOARGS, PyDoc_STR("plan($module, /)\n--\n\nAn empty Plan.")},
     {NULL, NULL, 0, NULL}, /* end */
 };
@@ -82,6 +86,8 @@ static int module_exec(PyObject *module)
     if (!(state->plan_type = add_type(module, &ext_plan_spec))) return -1;
     if (!(state->run_type = add_type(module, &ext_run_spec))) return -1;
     if (!(state->results_type = add_type(module, &ext_results_spec))) return -1;
+    if (!(state->port_type = add_type(module, &ext_port_spec))) return -1;
+    if (!(state->slip_type = add_type(module, &ext_slip_spec))) return -1;
     return add_constants(module);
 }
 
@@ -96,6 +102,8 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->plan_type);
     Py_VISIT(state->run_type);
     Py_VISIT(state->results_type);
+    Py_VISIT(state->slip_type);
+    Py_VISIT(state->port_type);
     return 0;
 }
 
@@ -110,6 +118,8 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->plan_type);
     Py_CLEAR(state->run_type);
     Py_CLEAR(state->results_type);
+    Py_CLEAR(state->slip_type);
+    Py_CLEAR(state->port_type);
     for (int i = 0; i < EXT_CODES; i++) Py_CLEAR(state->codes[i]);
     return 0;
 }

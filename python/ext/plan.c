@@ -1,5 +1,7 @@
 #include "ext.h"
 
+#include <stoker/port.h>
+
 /* Built by one thread and checked by the first start; the critical sections make a second
  * thread wait rather than break it. */
 typedef struct {
@@ -195,6 +197,54 @@ static PyObject *plan_merge(PyObject *op, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *plan_port(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"name",         "concurrency",      "on_error",
+                            "max_failures", "max_failure_rate", "shared_limit",
+                            "group",        NULL};
+    stk_stage_opts opts = {0};
+    PyObject *on_error;
+    long long max_failures;
+    int shared_limit;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "siULdpI:port", names, &opts.name,
+                                     &opts.concurrency, &on_error, &max_failures,
+                                     &opts.max_failure_rate, &shared_limit, &opts.group))
+        return NULL;
+    const int policy = ext_choice("on_error", on_error, policies);
+    if (policy < 0) return NULL;
+    opts.on_error = (stk_on_error)policy;
+    opts.max_failures = limit_of(max_failures);
+    opts.shared_limit = shared_limit;
+    Py_BEGIN_CRITICAL_SECTION(op);
+    stk_plan_port(core_of(op), &opts);
+    Py_END_CRITICAL_SECTION();
+    Py_RETURN_NONE;
+}
+
+static PyObject *plan_port_source(PyObject *op, PyObject *arg)
+{
+    const unsigned long group = PyLong_AsUnsignedLong(arg);
+    if (PyErr_Occurred()) return NULL;
+    Py_BEGIN_CRITICAL_SECTION(op);
+    stk_plan_port_source(core_of(op), (uint32_t)group);
+    Py_END_CRITICAL_SECTION();
+    Py_RETURN_NONE;
+}
+
+static PyObject *plan_port_merge(PyObject *op, PyObject *args)
+{
+    PyObject *list;
+    unsigned group;
+    if (!PyArg_ParseTuple(args, "OI:port_merge", &list, &group)) return NULL;
+    stk_plan *inputs[STK_MAX_PATHS];
+    const size_t n = plans_of(op, list, inputs);
+    if (n == 0) return NULL;
+    Py_BEGIN_CRITICAL_SECTION(op);
+    stk_plan_port_merge(core_of(op), n, inputs, group);
+    Py_END_CRITICAL_SECTION();
+    Py_RETURN_NONE;
+}
+
 static PyObject *plan_sink(PyObject *op, PyObject *arg)
 {
     const Py_ssize_t size = PyNumber_AsSsize_t(arg, PyExc_OverflowError);
@@ -300,6 +350,13 @@ static PyMethodDef plan_methods[] = {
     {"merge", plan_merge, METH_VARARGS,
      PyDoc_STR("merge($self, inputs, arrival, /)\n--\n\nIn place of a source: in turn, or as they "
                "come.")},
+    {"port", (PyCFunction)(void (*)(void))plan_port, METH_VARARGS | METH_KEYWORDS,
+     PyDoc_STR("A stage that an event loop runs; all keywords are needed, as those of pipe().")},
+    {"port_source", plan_port_source, METH_O,
+     PyDoc_STR("port_source($self, group, /)\n--\n\nIn place of a source: what is put.")},
+    {"port_merge", plan_port_merge, METH_VARARGS,
+     PyDoc_STR("port_merge($self, inputs, group, /)\n--\n\nIn place of a source: takes from several "
+               "plans, puts what it likes.")},
     {"batch", (PyCFunction)(void (*)(void))plan_batch, METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("batch($self, n, *, drop_last, keep_empty)\n--\n\nGroups n samples.")},
     {"unbatch", plan_unbatch, METH_NOARGS,

@@ -7,7 +7,7 @@
     50e3 /* cheap items travel together, for as long as a lock and a wake-up cost little of it */
 #define WINDOW_NS 200e3 /* a wider window for cheap items: this much work, at most EDGE_RING */
 
-static size_t burst_of(const node *n)
+size_t node_burst(const node *n)
 {
     if (n->cost_ns < 0) return 1;
     const double k = BURST_NS / (n->cost_ns + 1);
@@ -33,7 +33,7 @@ static void grow(edge *e)
 }
 
 /* Cheap on both sides: many may be on their way without using much memory or time. */
-static void widen(edge *e)
+void edge_widen(edge *e)
 {
     if (e->adaptive) grow(e);
     if (e->fixed || e->adaptive || !e->to) return;
@@ -125,10 +125,10 @@ static bool claim_map(node *n, task *t) STK_REQUIRES(run_role)
 {
     if (n->running >= n->concurrency || n->failed) return false;
     if (n->in_turn && n->concurrency == 1 && n->running > 0) return false;
-    widen(n->in);
-    widen(n->out);
+    edge_widen(n->in);
+    edge_widen(n->out);
     while (n->order == STK_ORDER_COMPLETION && pass_barrier(n)) continue;
-    const size_t most = burst_of(n);
+    const size_t most = node_burst(n);
     t->num = 0;
     while (t->num < most) {
         stk_item *item = take_for_map(n);
@@ -144,8 +144,8 @@ static bool claim_map(node *n, task *t) STK_REQUIRES(run_role)
 static bool claim_source(node *n, task *t) STK_REQUIRES(run_role)
 {
     if (n->running > 0 || n->src.ended || n->src.waiting) return false;
-    widen(n->out);
-    const size_t most = n->cost_ns < 0 && !n->group ? 4 : burst_of(n);
+    edge_widen(n->out);
+    const size_t most = n->cost_ns < 0 && !n->group ? 4 : node_burst(n);
     t->num = 0;
     while (t->num < most && edge_room(n->out)) {
         stk_item *item = run_item_get(n->run);
@@ -187,7 +187,7 @@ static bool claim_route(node *n, task *t)
     const size_t room = route_room(n);
     if (n->running > 0 || room == 0) return false;
     t->num = 0;
-    while (t->num < burst_of(n) && t->num < room) {
+    while (t->num < node_burst(n) && t->num < room) {
         stk_item *item = edge_take(n->in);
         if (!item) break;
         t->items[t->num++] = item;
@@ -209,6 +209,7 @@ static bool claim(node *n, task *t) STK_REQUIRES(run_role)
         give_task(n, t);
         return true;
     case NODE_JOIN:
+    case NODE_PORT:
     case NODE_PASS:
     case NODE_MERGE: break; /* they only move: settle */
     }
@@ -247,6 +248,7 @@ size_t node_ready(const node *n)
     case NODE_ROUTE: return n->running == 0 && route_room(n) && edge_peek(n->in);
     case NODE_EXPAND: return expand_ready(n);
     case NODE_JOIN:
+    case NODE_PORT:
     case NODE_PASS:
     case NODE_MERGE: break;
     }

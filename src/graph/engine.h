@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 
 #include <stoker/lane.h>
+#include <stoker/port.h>
 
 #include "data/batch.h"
 #include "exec/pool.h"
@@ -53,6 +54,8 @@ typedef struct stk_lane {
 typedef struct group {
     stk_cond work; /* something may be ready, or the end */
     int32_t waiting, coming, inside;
+    stk_port_notify_fn *notify; /* of ports */
+    void *notify_ctx;
 } group;
 
 typedef struct task {
@@ -114,6 +117,7 @@ struct stk_run {
     group *groups;    /* [num_groups]; the first stands for the run's own threads and is not used */
     size_t num_groups;
     atomic_bool wide; /* results cost so little that the reader may take many at once */
+    int32_t notifying; /* threads inside run_notify */
     uint64_t told;    /* groups whose shortage the foreign side knows of */
     int32_t watching; /* threads that wait no longer than until a burst is overdue */
     bool watch_asked; /* one that waits will look at the bursts */

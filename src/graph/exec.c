@@ -250,6 +250,7 @@ void task_exec(lane *l, task *t)
     case NODE_BATCH: batch_finalize(t); break;
     case NODE_ROUTE: route_exec(t); break;
     case NODE_JOIN:
+    case NODE_PORT:
     case NODE_PASS:
     case NODE_MERGE: break;
     }

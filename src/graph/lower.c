@@ -183,13 +183,29 @@ static edge *lower_route(stk_run *run, const stage_plan *p, edge *in)
     return out;
 }
 
+static edge *lower_port(stk_run *run, const stage_plan *p, edge *in)
+{
+    stage *s = new_stage(run, "port", p);
+    node *n = new_node(run, NODE_PORT, s, NULL);
+    n->concurrency = s->concurrency = p->opts.concurrency ? p->opts.concurrency : 1;
+    n->num_edges = 1;
+    n->edges[0] = in;
+    in->to = n;
+    edge *out = new_edge(run, n);
+    set_window(out, p->opts.capacity);
+    return out;
+}
+
 static edge *lower_begin(stk_run *run, const stk_plan *plan)
 {
     edge *ends[STK_MAX_PATHS];
     for (size_t i = 0; i < plan->num_inputs; i++) ends[i] = lower_plan(run, plan->inputs[i], NULL);
-    stage *s = new_stage(run, plan->source ? "source" : "merge", NULL);
+    const bool begins = plan->num_inputs == 0;
+    stage *s = new_stage(run, begins ? "source" : "merge", NULL);
     s->concurrency = 1;
-    node *n = new_node(run, plan->source ? NODE_SOURCE : NODE_MERGE, s, NULL);
+    const node_kind kind = plan->ported ? NODE_PORT : begins ? NODE_SOURCE : NODE_MERGE;
+    node *n = new_node(run, kind, s, NULL);
+    if (plan->ported) n->order = STK_ORDER_COMPLETION;
     n->source = plan->source;
     n->group = plan->source_group;
     n->plan = plan;
@@ -215,6 +231,7 @@ static edge *lower_plan(stk_run *run, const stk_plan *plan, edge *in)
         case STAGE_UNBATCH: in = lower_expand(run, p, in); break;
         case STAGE_BATCH: in = lower_batch(run, p, in); break;
         case STAGE_ROUTE: in = lower_route(run, p, in); break;
+        case STAGE_PORT: in = lower_port(run, p, in); break;
         }
     }
     return in;

@@ -67,6 +67,7 @@ typedef enum node_kind {
     NODE_ROUTE,
     NODE_JOIN,
     NODE_MERGE,
+    NODE_PORT,
     NODE_PASS, /* moves results on, so that they need not be made when there is room again */
 } node_kind;
 
@@ -118,6 +119,13 @@ typedef struct node {
             uint8_t *tickets; /* join, input order: the paths, in order */
             uint64_t first, last;
         } route;
+        struct {
+            bool done; /* no more puts */
+            bool told; /* of the end */
+            bool want_out;
+            uint32_t want_in; /* bit k: input k */
+            stk_item *error;  /* of an input, for the output's end */
+        } port;
         struct {
             bool marked[STK_MAX_PATHS]; /* inputs at the end of their epoch */
             size_t turn;

@@ -1,5 +1,7 @@
 #include "graph/plan.h"
 
+#include <stoker/port.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -234,6 +236,34 @@ void stk_plan_merge_any(stk_plan *plan, size_t n, stk_plan *const *inputs)
 {
     stk_plan_merge(plan, n, inputs, NULL, 0);
     plan->arrival = true;
+}
+
+void stk_plan_port(stk_plan *plan, const stk_stage_opts *opts)
+{
+    stage_plan *s = add(plan, STAGE_PORT, "port", opts);
+    if (!s) return;
+    check_opts(plan, s);
+    s->opts.order = STK_ORDER_COMPLETION;
+    if (s->opts.group == 0)
+        fail(plan, STK_EINVAL, "stage '%s': a port needs a group that serves it", s->name);
+}
+
+void stk_plan_port_source(stk_plan *plan, uint32_t group)
+{
+    if (plan->source || plan->num_inputs || plan->ported)
+        fail(plan, STK_EINVAL, "the plan has a source already");
+    if (group == 0 || group >= STK_MAX_GROUPS)
+        fail(plan, STK_EINVAL, "group %u: it must be from 1 to %d", group, STK_MAX_GROUPS - 1);
+    plan->ported = true;
+    plan->source_group = group;
+}
+
+void stk_plan_port_merge(stk_plan *plan, size_t n, stk_plan *const *inputs, uint32_t group)
+{
+    stk_plan_port_source(plan, group);
+    plan->ported = false;
+    stk_plan_merge(plan, n, inputs, NULL, 0);
+    plan->ported = true;
 }
 
 void stk_plan_sink(stk_plan *plan, size_t buffer_size)

@@ -56,6 +56,7 @@ static stk_kind kind_after(const stage_plan *s, stk_kind in)
     switch (s->kind) {
     case STAGE_BATCH: return STK_KIND_BATCH;
     case STAGE_UNBATCH: return STK_KIND_ARRAY;
+    case STAGE_PORT: return STK_KIND_FOREIGN;
     case STAGE_ROUTE: return kind_after_route(s, in);
     case STAGE_MAP:
     case STAGE_EXPAND: break;
@@ -66,6 +67,7 @@ static stk_kind kind_after(const stage_plan *s, stk_kind in)
 
 static stk_kind kind_of_source(const stk_plan *plan)
 {
+    if (plan->ported) return STK_KIND_FOREIGN;
     const stk_kind out = plan->source ? stk_source_get_class(plan->source)->out : STK_KIND_ANY;
     return out == STK_KIND_ANY ? STK_KIND_KEY : out;
 }
@@ -80,7 +82,7 @@ static stk_kind kind_of_merge(const stk_plan *plan)
 
 stk_kind plan_kind_at(const stk_plan *plan, size_t i)
 {
-    return kind_through(plan, plan->num_inputs ? kind_of_merge(plan) : kind_of_source(plan), i);
+    return kind_through(plan, plan->num_inputs && !plan->ported ? kind_of_merge(plan) : kind_of_source(plan), i);
 }
 
 static const char *remedy(stk_kind want, stk_kind have)
@@ -131,6 +133,7 @@ static stk_err check_stage(const stage_plan *s, stk_kind in, stk_diag *diag)
     case STAGE_MAP:
     case STAGE_EXPAND: want = stk_op_get_class(s->op)->in; break;
     case STAGE_UNBATCH: want = STK_KIND_BATCH; break;
+    case STAGE_PORT: break;
     case STAGE_BATCH: want = in == STK_KIND_KEY ? STK_KIND_KEY : STK_KIND_ARRAY; break;
     case STAGE_ROUTE: return check_route(s, in, diag);
     }
@@ -183,6 +186,7 @@ static stk_err check_substitutes(const stk_plan *plan, stk_diag *diag)
 
 static bool same_columns(stk_source *a, stk_source *b)
 {
+    if (!a || !b) return !a && !b; /* what is put knows nothing of its samples */
     const stk_source_class *ca = stk_source_get_class(a), *cb = stk_source_get_class(b);
     size_t na = 0, nb = 0;
     const stk_column *x = ca->columns ? ca->columns(stk_source_params(a), &na) : NULL;
@@ -205,11 +209,11 @@ static stk_err check_merge(const stk_plan *plan, stk_diag *diag)
             return err;
         }
         const stk_kind all = plan_kind_at(plan, 0);
-        if (all != STK_KIND_FOREIGN && plan_kind_at(input, input->num_stages) != all)
+        if (!plan->ported && all != STK_KIND_FOREIGN && plan_kind_at(input, input->num_stages) != all)
             return stk_diag_set(diag, STK_EINVAL, "input %zu of the merge gives %s, input 0 %s", i,
                                 stk_kind_str(plan_kind_at(input, input->num_stages)),
                                 stk_kind_str(all));
-        if (!same_columns(plan_first_source(plan), plan_first_source(input)))
+        if (!plan->ported && !same_columns(plan_first_source(plan), plan_first_source(input)))
             return stk_diag_set(diag, STK_EINVAL,
                                 "input %zu of the merge has other columns or labels than "
                                 "input 0: batches need the same",
@@ -231,7 +235,7 @@ static size_t count_stages(const stk_plan *plan)
 static stk_err check_whole(const stk_plan *plan, bool is_input, stk_diag *diag)
 {
     if (plan->err) return stk_diag_set(diag, plan->err, "%s", plan->diag.text);
-    if (!plan->source && !plan->num_inputs)
+    if (!plan->source && !plan->num_inputs && !plan->ported)
         return stk_diag_set(diag, STK_EINVAL,
                             "the plan has no source: add one with stk_plan_source");
     if (!is_input && !plan->sink)
@@ -257,6 +261,7 @@ stk_err stk_plan_check(stk_plan *plan, stk_diag *diag)
 static int64_t source_length(const stk_plan *plan)
 {
     int64_t n = 0;
+    if (plan->ported) return -1;
     if (plan->source) {
         const stk_source_class *cls = stk_source_get_class(plan->source);
         return cls->length ? cls->length(stk_source_params(plan->source)) : -1;
@@ -277,7 +282,7 @@ int64_t stk_plan_length(stk_plan *plan)
         const int64_t size = (int64_t)s->batch_size;
         if (s->kind == STAGE_BATCH)
             n = s->batch.drop_last ? n / size : n / size + (n % size != 0);
-        else if (s->kind == STAGE_EXPAND || s->kind == STAGE_UNBATCH)
+        else if (s->kind == STAGE_EXPAND || s->kind == STAGE_UNBATCH || s->kind == STAGE_PORT)
             n = -1;
         else if (s->kind == STAGE_ROUTE && !plan_is_one_to_one(s->paths[0]))
             n = -1;

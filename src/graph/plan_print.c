@@ -72,7 +72,7 @@ static void print_plan(growing *t, const stk_plan *plan, int depth);
 
 static void print_stage(growing *t, const stage_plan *s, int depth)
 {
-    static const char *const kinds[] = {"map", "expand", "batch", "unbatch", "route"};
+    static const char *const kinds[] = {"map", "expand", "batch", "unbatch", "route", "port"};
     char what[320], more[160] = "";
     describe(s, what, sizeof(what));
     if (s->kind != STAGE_BATCH) options(s, more, sizeof(more));

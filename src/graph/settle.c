@@ -18,7 +18,7 @@ static void add_tally(stk_run *run, lane *l)
 /* Rises at once and falls slowly: after one slow item the next ones travel alone for a while.  A
  * foreign lane may lose its processor, or its runtime's lock, in the middle of a burst, and what is
  * stuck there is taken apart: so its estimate takes some steps to rise. */
-static void learn_cost(node *n, double cost)
+void node_learn(node *n, double cost)
 {
     if (n->group && n->cost_ns >= 0 && cost > 2 * n->cost_ns + 1000) cost = 2 * n->cost_ns + 1000;
     n->cost_ns = cost > n->cost_ns ? cost : n->cost_ns - (n->cost_ns - cost) / 8;
@@ -29,16 +29,15 @@ bool node_folds(const node *n)
     return n->kind == NODE_MAP && stk_op_get_class(n->stages[0].op)->flush;
 }
 
-/* No more samples begin upstream of `e`. */
-static void end_sources(const edge *e)
+void edge_end_sources(const edge *e)
 {
     node *n = e->from;
     if (n->kind == NODE_SOURCE) {
         n->src.ended = true;
         return;
     }
-    if (n->in) end_sources(n->in);
-    for (size_t k = 0; !n->in && k < n->num_edges; k++) end_sources(n->edges[k]);
+    if (n->in) edge_end_sources(n->in);
+    for (size_t k = 0; !n->in && k < n->num_edges; k++) edge_end_sources(n->edges[k]);
 }
 
 /* A foreign stage stops at its first failure that ends the run: what is behind it would never be
@@ -46,7 +45,8 @@ static void end_sources(const edge *e)
 static void stop_at(node *n)
 {
     n->failed = n->order == STK_ORDER_COMPLETION;
-    end_sources(n->in);
+    if (n->in) edge_end_sources(n->in);
+    for (size_t k = 0; !n->in && k < n->num_edges; k++) edge_end_sources(n->edges[k]);
 }
 
 void put_result(node *n, stk_item *item)
@@ -105,7 +105,7 @@ void run_finish(task *t, lane *l)
     const int64_t now = stk_clock_ns();
     run_tick(run, now);
     add_tally(run, l);
-    if (t->done > 0) learn_cost(n, (double)(now - t->began) / (double)t->done);
+    if (t->done > 0) node_learn(n, (double)(now - t->began) / (double)t->done);
     if (n->kind == NODE_BATCH || n->kind == NODE_ROUTE) n->stages[0].busy_ns += now - t->began;
     switch (n->kind) {
     case NODE_SOURCE: finish_source(n, t); break;
@@ -114,6 +114,7 @@ void run_finish(task *t, lane *l)
     case NODE_BATCH: batch_finish(t); break;
     case NODE_ROUTE: route_finish(t); break;
     case NODE_JOIN:
+    case NODE_PORT:
     case NODE_PASS:
     case NODE_MERGE: break;
     }
@@ -123,6 +124,7 @@ void run_finish(task *t, lane *l)
 
 static bool inputs_done(const node *n)
 {
+    if (n->kind == NODE_PORT) return n->port.done && !n->port.error;
     if (n->kind == NODE_SOURCE) return n->src.ended || (n->run->closed && n->running == 0);
     if (n->kind != NODE_JOIN && n->kind != NODE_MERGE) return edge_done(n->in);
     for (size_t k = 0; k < n->num_edges; k++)
@@ -139,6 +141,7 @@ static bool is_empty(const node *n)
     case NODE_ROUTE: return !n->route.head;
     case NODE_SOURCE:
     case NODE_JOIN:
+    case NODE_PORT:
     case NODE_PASS:
     case NODE_MERGE: break;
     }
@@ -194,6 +197,7 @@ static bool move(node *n) STK_REQUIRES(run_role)
     case NODE_JOIN: moved = join_settle(n); break;
     case NODE_MERGE: moved = merge_settle(n); break;
     case NODE_PASS: moved = pass(n); break;
+    case NODE_PORT: moved = port_settle(n); break;
     case NODE_SOURCE:
     case NODE_MAP: break;
     }
@@ -247,6 +251,12 @@ static void tick_node(node *n, int64_t dt)
             last->wait_out_ns += dt;
         return;
     case NODE_JOIN:
+    case NODE_PORT:
+        if (n->port.want_out)
+            last->wait_out_ns += dt;
+        else if (n->port.want_in)
+            first->wait_in_ns += dt;
+        return;
     case NODE_PASS:
     case NODE_MERGE: return;
     }

@@ -63,7 +63,14 @@ void task_exec(lane *l, task *t);
 void exec_stage(lane *l, stage *s, stk_item *item);
 void *lane_state(lane *l, stage *s, stk_err *err, stk_diag *diag);
 
+/* port.c */
+bool port_settle(node *n) STK_REQUIRES(run_role);
+uint64_t run_port_news(struct stk_run *run) STK_REQUIRES(run_role); /* groups to notify */
+void run_notify(struct stk_run *run, uint64_t groups);
+
 /* claim.c */
+size_t node_burst(const node *n);
+void edge_widen(edge *e);
 bool run_claim(struct stk_run *run, const lane *l, task *t) STK_REQUIRES(run_role);
 size_t node_ready(const node *n) STK_REQUIRES(run_role);
 void edge_deliver(edge *e, stk_item *item) STK_REQUIRES(run_role); /* append + slots */
@@ -84,6 +91,8 @@ void run_wake_groups(struct stk_run *run) STK_REQUIRES(run_role);
 /* settle.c */
 void put_result(node *n, stk_item *item) STK_REQUIRES(run_role);
 bool node_folds(const node *n);
+void node_learn(node *n, double cost);
+void edge_end_sources(const edge *e) STK_REQUIRES(run_role); /* no more samples begin upstream */
 void run_settle(struct stk_run *run) STK_REQUIRES(run_role);
 void run_finish(task *t, lane *l) STK_REQUIRES(run_role);
 void run_tick(struct stk_run *run, int64_t now) STK_REQUIRES(run_role);

@@ -147,6 +147,8 @@ void run_leave(stk_run *run)
     if (retire) run->retiring = true;
     if (run->reading > 0 && reader_has_news(run)) stk_cond_broadcast(&run->reader);
 
+    const uint64_t news = run->num_groups > 1 ? run_port_news(run) : 0;
+    run->notifying += news != 0;
     bool worker = false;
     int32_t io = -1;
     if (!cancelled) {
@@ -170,6 +172,7 @@ void run_leave(stk_run *run)
     run_unlock(run);
     if (worker) stk_executor_wake(ex, &run->client);
     stk_executor_unref(&ex);
+    if (news) run_notify(run, news);
     if (io >= 0) start_io(run, io);
     if (retire) run_retire(run);
 }

@@ -1,0 +1,343 @@
+#include "lane.h"
+
+#include <stoker/port.h>
+#include <structmember.h>
+#include <unistd.h>
+
+/* A stage of a run that the event loop serves. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *run; /* a Run; never changes, as the next two */
+    stk_run *core;
+    size_t stage;
+} Port;
+
+/* An item on its way through the event loop, until it is put. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *value; /* what the op is given; NULL once the slip has a result */
+    stk_item *item;  /* NULL: put */
+    Port *port;      /* never changes */
+
+} Slip;
+
+#define MAX_TAKEN 64 /* items of one take or put */
+
+static ext_state *state_of(PyObject *op)
+{
+    return PyType_GetModuleState(Py_TYPE(op)); /* final types: this is ours */
+}
+
+PyObject *ext_port(PyObject *module, PyObject *args)
+{
+    ext_state *state = PyModule_GetState(module);
+    PyObject *run;
+    Py_ssize_t stage;
+    if (!PyArg_ParseTuple(args, "On:port", &run, &stage)) return NULL;
+    stk_run *core = ext_run_borrow(state, run);
+    Port *self = core ? (Port *)state->port_type->tp_alloc(state->port_type, 0) : NULL;
+    if (!self) return NULL;
+    self->run = Py_NewRef(run);
+    self->core = core;
+    self->stage = (size_t)stage;
+    return (PyObject *)self;
+}
+
+/* Takes *item either way. */
+static PyObject *slip_give(Port *port, stk_item **item, PyObject *value)
+{
+    ext_state *state = state_of((PyObject *)port);
+    Slip *self = (Slip *)state->slip_type->tp_alloc(state->slip_type, 0);
+    if (!self) {
+        stk_item_free(item);
+        return NULL;
+    }
+    self->item = *item;
+    *item = NULL;
+    self->port = (Port *)Py_NewRef(port);
+    self->value = Py_XNewRef(value);
+    return (PyObject *)self;
+}
+
+/* A list of slips: what cannot become one for lack of memory is lost with the exception. */
+static PyObject *slips_of(Port *port, stk_item **items, size_t n)
+{
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; i < n; i++) {
+        PyObject *value = list ? ext_item_value(state_of((PyObject *)port), items[i]) : NULL;
+        PyObject *slip = value ? slip_give(port, &items[i], value) : NULL;
+        Py_XDECREF(value);
+        if (slip)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, slip);
+        else
+            Py_CLEAR(list);
+        stk_item_free(&items[i]);
+    }
+    return list;
+}
+
+static PyObject *port_take(PyObject *op, PyObject *args)
+{
+    Port *self = (Port *)op;
+    Py_ssize_t input, max;
+    if (!PyArg_ParseTuple(args, "nn:take", &input, &max)) return NULL;
+    stk_item *items[MAX_TAKEN];
+    size_t n = 0;
+    stk_err err = stk_port_take(self->core, self->stage, (size_t)input,
+                                max < MAX_TAKEN ? (size_t)max : MAX_TAKEN, items, &n);
+    ext_state *state = state_of(op);
+    stk_foreign_drain(state->domain);
+    switch (err) {
+    case STK_OK: return slips_of(self, items, n);
+    case STK_EAGAIN: Py_RETURN_NONE;
+    case STK_EEPOCH: return Py_NewRef(state->codes[EXT_EPOCH_END]);
+    case STK_EEND: return Py_NewRef(state->codes[EXT_END]);
+    case STK_ECANCELLED: return Py_NewRef(state->codes[EXT_CANCELLED]);
+    default: return ext_raise(err, NULL);
+    }
+}
+
+static PyObject *port_slip(PyObject *op, PyObject *args)
+{
+    Port *self = (Port *)op;
+    PyObject *value;
+    long long id, epoch;
+    if (!PyArg_ParseTuple(args, "OLL:slip", &value, &id, &epoch)) return NULL;
+    stk_item *item = stk_port_item(self->core, self->stage);
+    if (!item) return Py_NewRef(state_of(op)->codes[EXT_CANCELLED]);
+    stk_item_set_id(item, id, epoch);
+    if (!ext_item_set_value(state_of(op), item, Py_NewRef(value))) {
+        stk_item_free(&item);
+        return NULL;
+    }
+    return slip_give(self, &item, NULL);
+}
+
+static PyObject *port_put(PyObject *op, PyObject *args)
+{
+    Port *self = (Port *)op;
+    ext_state *state = state_of(op);
+    PyObject *list;
+    double busy;
+    if (!PyArg_ParseTuple(args, "O!d:put", &PyList_Type, &list, &busy)) return NULL;
+    stk_item *items[MAX_TAKEN];
+    Py_ssize_t n = PyList_GET_SIZE(list);
+    if (n > MAX_TAKEN) n = MAX_TAKEN;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *slip = PyList_GET_ITEM(list, i);
+        if (!Py_IS_TYPE(slip, state->slip_type) || !((Slip *)slip)->item) {
+            PyErr_SetString(PyExc_TypeError, "put() takes slips that were not put");
+            return NULL;
+        }
+        items[i] = ((Slip *)slip)->item;
+    }
+    size_t done = 0;
+    stk_err err =
+        stk_port_put(self->core, self->stage, items, (size_t)n, (int64_t)(busy * 1e9), &done);
+    for (size_t i = 0; i < done; i++) ((Slip *)PyList_GET_ITEM(list, (Py_ssize_t)i))->item = NULL;
+    if (err == STK_ECANCELLED) return PyLong_FromLong(-1);
+    if (err && err != STK_EAGAIN) return ext_raise(err, NULL);
+    return PyLong_FromSize_t(done);
+}
+
+static PyObject *port_mark(PyObject *op, PyObject *arg)
+{
+    Port *self = (Port *)op;
+    const long long epoch = PyLong_AsLongLong(arg);
+    if (epoch == -1 && PyErr_Occurred()) return NULL;
+    stk_err err = stk_port_mark(self->core, self->stage, epoch);
+    if (err == STK_ECANCELLED) return PyLong_FromLong(-1);
+    if (err && err != STK_EAGAIN) return ext_raise(err, NULL);
+    return PyLong_FromLong(err == STK_OK);
+}
+
+static PyObject *port_close(PyObject *op, PyObject *unused)
+{
+    (void)unused;
+    stk_port_close(((Port *)op)->core, ((Port *)op)->stage);
+    Py_RETURN_NONE;
+}
+
+static int port_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(((Port *)op)->run);
+    return 0;
+}
+
+static void port_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    Py_CLEAR(((Port *)op)->run);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+static PyMethodDef port_methods[] = {
+    {"take", port_take, METH_VARARGS,
+     PyDoc_STR("take($self, input, max, /)\n--\n\nA list of Slips; None: not yet; or EPOCH_END, END, "
+               "CANCELLED.")},
+    {"slip", port_slip, METH_VARARGS,
+     PyDoc_STR("slip($self, value, id, epoch, /)\n--\n\nA Slip with a result; or CANCELLED.")},
+    {"put", port_put, METH_VARARGS,
+     PyDoc_STR("put($self, slips, busy, /)\n--\n\nHow many of the first 64 slips had room; -1: the "
+               "stage is over.")},
+    {"mark", port_mark, METH_O,
+     PyDoc_STR("mark($self, epoch, /)\n--\n\nThe end of an epoch: 1, 0 without room, or -1.")},
+    {"close", port_close, METH_NOARGS, PyDoc_STR("close($self, /)\n--\n\nNo more puts.")},
+    {NULL, NULL, 0, NULL}, /* end */
+};
+
+/* clang-format off */
+static PyType_Slot port_slots[] = {
+    {Py_tp_doc, (void *)"A stage of a run that the event loop serves."},
+    {Py_tp_traverse, port_traverse},
+    {Py_tp_dealloc, port_dealloc},
+    {Py_tp_methods, port_methods},
+    {0, NULL},
+};
+/* clang-format on */
+
+PyType_Spec ext_port_spec = {
+    .name = "stoker._stoker.Port",
+    .basicsize = sizeof(Port),
+    .flags = EXT_TYPE_FLAGS,
+    .slots = port_slots,
+};
+
+/* --- slips --- */
+
+static PyObject *slip_set(PyObject *op, PyObject *value)
+{
+    Slip *self = (Slip *)op;
+    Py_CLEAR(self->value);
+    if (!self->item) Py_RETURN_NONE;
+    if (value == Py_None) {
+        Py_XDECREF(ext_item_take_value(self->item));
+        stk_port_skip(self->item);
+    }
+    else if (!ext_item_set_value(state_of(op), self->item, Py_NewRef(value))) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *slip_fail(PyObject *op, PyObject *args)
+{
+    Slip *self = (Slip *)op;
+    PyObject *exc;
+    int fatal;
+    if (!PyArg_ParseTuple(args, "Op:fail", &exc, &fatal)) return NULL;
+    Py_CLEAR(self->value);
+    if (!self->item) Py_RETURN_NONE;
+    stk_diag diag;
+    ext_describe(exc, &diag);
+    if (!ext_item_set_value(state_of(op), self->item, Py_NewRef(exc))) return NULL;
+    stk_port_fail(self->port->core, self->port->stage, self->item, &diag, fatal);
+    Py_RETURN_NONE;
+}
+
+static PyObject *slip_get_id(PyObject *op, void *closure)
+{
+    (void)closure;
+    const stk_item *item = ((Slip *)op)->item;
+    return PyLong_FromLongLong(item ? stk_item_id(item) : -1);
+}
+
+static PyObject *slip_get_epoch(PyObject *op, void *closure)
+{
+    (void)closure;
+    const stk_item *item = ((Slip *)op)->item;
+    return PyLong_FromLongLong(item ? stk_item_epoch(item) : 0);
+}
+
+static int slip_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(((Slip *)op)->value);
+    Py_VISIT(((Slip *)op)->port);
+    return 0;
+}
+
+static int slip_clear(PyObject *op)
+{
+    Py_CLEAR(((Slip *)op)->value);
+    return 0;
+}
+
+static void slip_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    Slip *self = (Slip *)op;
+    PyObject_GC_UnTrack(op);
+    Py_CLEAR(self->value);
+    if (self->item) { /* never put: its value goes with it */
+        Py_XDECREF(ext_item_take_value(self->item));
+        stk_item_free(&self->item);
+    }
+    Py_CLEAR(self->port);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+static PyMethodDef slip_methods[] = {
+    {"set", slip_set, METH_O, PyDoc_STR("set($self, value, /)\n--\n\nIts result; None: it has none.")},
+    {"fail", slip_fail, METH_VARARGS,
+     PyDoc_STR("fail($self, exception, fatal, /)\n--\n\nIt failed; fatal: the stage did.")},
+    {NULL, NULL, 0, NULL}, /* end */
+};
+
+static PyMemberDef slip_members[] = {
+    {"value", T_OBJECT, offsetof(Slip, value), READONLY, PyDoc_STR("What the op is given.")},
+    {NULL, 0, 0, 0, NULL}, /* end */
+};
+
+static PyGetSetDef slip_getset[] = {
+    {"id", slip_get_id, NULL, PyDoc_STR("The item's number."), NULL},
+    {"epoch", slip_get_epoch, NULL, PyDoc_STR("The item's epoch."), NULL},
+    {NULL, NULL, NULL, NULL, NULL}, /* end */
+};
+
+/* clang-format off */
+static PyType_Slot slip_slots[] = {
+    {Py_tp_doc, (void *)"An item on its way through the event loop."},
+    {Py_tp_traverse, slip_traverse},
+    {Py_tp_clear, slip_clear},
+    {Py_tp_dealloc, slip_dealloc},
+    {Py_tp_methods, slip_methods},
+    {Py_tp_members, slip_members},
+    {Py_tp_getset, slip_getset},
+    {0, NULL},
+};
+/* clang-format on */
+
+PyType_Spec ext_slip_spec = {
+    .name = "stoker._stoker.Slip",
+    .basicsize = sizeof(Slip),
+    .flags = EXT_TYPE_FLAGS,
+    .slots = slip_slots,
+};
+
+/* --- news --- */
+
+static void tell(void *ctx)
+{
+    const uint64_t one = 1;
+    const ssize_t n = write((int)(intptr_t)ctx, &one, sizeof(one));
+    (void)n; /* the counter is full: then it is readable */
+}
+
+PyObject *ext_notify(PyObject *module, PyObject *args)
+{
+    PyObject *run;
+    unsigned group;
+    int fd;
+    if (!PyArg_ParseTuple(args, "OIi:notify", &run, &group, &fd)) return NULL;
+    stk_run *core = ext_run_borrow(PyModule_GetState(module), run);
+    if (!core) return NULL;
+    Py_BEGIN_ALLOW_THREADS /* it may wait for one that is being told */
+    stk_run_set_notify(core, group, fd < 0 ? NULL : tell, (void *)(intptr_t)fd);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}

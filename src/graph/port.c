@@ -1,0 +1,260 @@
+#include <stoker/port.h>
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "graph/steps.h"
+
+static node *node_of(stk_run *run, size_t index)
+{
+    for (size_t i = 0; i < run->num_nodes; i++) {
+        node *n = &run->nodes[i];
+        if (n->kind == NODE_PORT && n->stages[0].index == index) return n;
+    }
+    return NULL;
+}
+
+static bool over(const node *n)
+{
+    return n->failed || n->closed || n->port.done ||
+           atomic_load_explicit(&n->run->cancelled, memory_order_relaxed);
+}
+
+/* A gap goes past the port, for which it needs room. */
+static bool can_take(const node *n, size_t k)
+{
+    const stk_item *head = edge_peek(n->edges[k]);
+    if (!head || (head->state == ITEM_GAP && !edge_room(n->out))) return false;
+    return head->state == ITEM_VALUE || head->state == ITEM_GAP;
+}
+
+/* The failure of a stage before this one waits here until the port has put all that it will. */
+static stk_err end_input(const node *n, size_t k)
+{
+    const stk_item *item = edge_peek(n->edges[k]);
+    if (item && item->state == ITEM_GAP) return STK_EAGAIN;
+    if (!item) return edge_done(n->edges[k]) ? STK_EEND : STK_EAGAIN;
+    if (item->state == ITEM_MARK) return STK_EEPOCH;
+    return STK_EEND; /* the failure, or what the first one leaves behind */
+}
+
+static stk_err take_locked(node *n, size_t k, size_t max, stk_item **items, size_t *num)
+    STK_REQUIRES(run_role)
+{
+    edge *e = n->edges[k];
+    edge_widen(e);
+    while (*num < max) {
+        if (!can_take(n, k)) break;
+        stk_item *item = edge_take(e);
+        if (item->state == ITEM_GAP)
+            edge_deliver(n->out, item);
+        else
+            items[(*num)++] = item;
+    }
+    if (*num > 0) return STK_OK;
+    stk_err err = end_input(n, k);
+    if (err == STK_EAGAIN) n->port.want_in |= UINT32_C(1) << k;
+    if (err != STK_EEPOCH) return err;
+    stk_item *mark = edge_take(e);
+    run_item_put(n->run, &mark);
+    return STK_EEPOCH;
+}
+
+stk_err stk_port_take(stk_run *run, size_t index, size_t input, size_t max, stk_item **items,
+                      size_t *num)
+{
+    *num = 0;
+    if (run->generation != stk_fork_generation()) return STK_EFORK;
+    node *n = node_of(run, index);
+    if (!n || input >= n->num_edges) return STK_EINVAL;
+    stk_err err = STK_ECANCELLED;
+    run_lock(run);
+    if (!over(n)) {
+        const size_t most = node_burst(n);
+        run_tick(run, stk_clock_ns());
+        err = take_locked(n, input, max < most ? max : most, items, num);
+        atomic_fetch_add_explicit(&run->refs, (int)*num, memory_order_relaxed);
+    }
+    run_leave(run);
+    return err;
+}
+
+stk_item *stk_port_item(stk_run *run, size_t index)
+{
+    stk_item *item = NULL;
+    node *n = node_of(run, index);
+    if (!n || run->generation != stk_fork_generation()) return NULL;
+    run_lock(run);
+    if (!over(n)) item = run_item_get(run);
+    if (item) atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
+    run_unlock(run);
+    return item;
+}
+
+static void put_one(node *n, stk_item *item) STK_REQUIRES(run_role)
+{
+    stage *s = &n->stages[0];
+    item->passed |= UINT64_C(1) << s->index;
+    if (item->state == ITEM_VALUE) s->items++;
+    n->out->reserved++; /* put_result gives it back */
+    put_result(n, item);
+}
+
+stk_err stk_port_put(stk_run *run, size_t index, stk_item **items, size_t num, int64_t busy,
+                     size_t *done)
+{
+    *done = 0;
+    if (run->generation != stk_fork_generation()) return STK_EFORK;
+    node *n = node_of(run, index);
+    if (!n) return STK_EINVAL;
+    run_lock(run);
+    stk_err err = over(n) ? STK_ECANCELLED : STK_OK;
+    if (!err) {
+        run_tick(run, stk_clock_ns());
+        n->stages[0].busy_ns += busy;
+        if (num > 0) node_learn(n, (double)busy / (double)num);
+        edge_widen(n->out);
+        while (*done < num && !n->failed && edge_room(n->out)) {
+            put_one(n, items[*done]);
+            items[(*done)++] = NULL;
+        }
+        if (n->failed)
+            err = STK_ECANCELLED;
+        else if (*done < num)
+            err = STK_EAGAIN;
+        n->port.want_out = err == STK_EAGAIN;
+    }
+    run_leave(run);
+    if (*done > 0) run_unref(run, (int)*done); /* the caller has one of its own */
+    return err;
+}
+
+stk_err stk_port_mark(stk_run *run, size_t index, int64_t epoch)
+{
+    if (run->generation != stk_fork_generation()) return STK_EFORK;
+    node *n = node_of(run, index);
+    if (!n) return STK_EINVAL;
+    run_lock(run);
+    stk_err err = over(n) ? STK_ECANCELLED : edge_room(n->out) ? STK_OK : STK_EAGAIN;
+    stk_item *mark = err ? NULL : run_item_get(run);
+    n->port.want_out = err == STK_EAGAIN;
+    if (mark) {
+        mark->state = ITEM_MARK;
+        stk_item_set_id(mark, -1, epoch);
+        edge_deliver(n->out, mark);
+    }
+    else if (!err) {
+        err = STK_ENOMEM;
+    }
+    run_leave(run);
+    return err;
+}
+
+void stk_port_skip(stk_item *item)
+{
+    item_clear_data(item);
+    item->state = ITEM_GAP;
+}
+
+void stk_port_fail(stk_run *run, size_t index, stk_item *item, const stk_diag *diag, bool fatal)
+{
+    const node *n = node_of(run, index);
+    if (!n) return;
+    struct stage *s = &n->stages[0];
+    if (fatal || !stage_may_skip(s)) {
+        run_fail(item, s, diag);
+    }
+    else {
+        failure *f = failure_new(s, item, diag);
+        if (f) f->next = item->failures, item->failures = f;
+        stk_port_skip(item);
+    }
+    run_lock(run);
+    s->failed++;
+    run_unlock(run);
+}
+
+void stk_port_close(stk_run *run, size_t index)
+{
+    if (run->generation != stk_fork_generation()) return;
+    node *n = node_of(run, index);
+    if (!n) return;
+    run_lock(run);
+    if (!n->port.done) {
+        n->port.done = true;
+        for (size_t k = 0; k < n->num_edges; k++)
+            if (!edge_done(n->edges[k])) edge_end_sources(n->edges[k]);
+    }
+    run_leave(run);
+}
+
+/* Drops what an input still has, but keeps the failure that may end it. */
+static bool empty_input(node *n, edge *e) STK_REQUIRES(run_role)
+{
+    bool moved = false;
+    for (stk_item *item; (item = edge_take_any(e, e->next)); moved = true) {
+        if (item->state == ITEM_ERROR && !n->port.error)
+            n->port.error = item;
+        else
+            run_item_put(n->run, &item);
+    }
+    return moved;
+}
+
+bool port_settle(node *n)
+{
+    if (!n->port.done || n->closed) return false;
+    bool moved = false;
+    for (size_t k = 0; k < n->num_edges; k++) moved |= empty_input(n, n->edges[k]);
+    if (n->port.error && edge_room(n->out)) {
+        edge_append(n->out, n->port.error);
+        n->port.error = NULL;
+        moved = true;
+    }
+    return moved;
+}
+
+static bool has_news(const node *n)
+{
+    if (atomic_load_explicit(&n->run->cancelled, memory_order_relaxed) || n->failed) return true;
+    if (n->port.want_out && edge_room(n->out)) return true;
+    for (size_t k = 0; k < n->num_edges; k++)
+        if (n->port.want_in >> k & 1 && (can_take(n, k) || end_input(n, k) != STK_EAGAIN))
+            return true;
+    return false;
+}
+
+uint64_t run_port_news(stk_run *run)
+{
+    uint64_t groups = 0;
+    for (size_t i = 0; i < run->num_nodes; i++) {
+        node *n = &run->nodes[i];
+        if (n->kind != NODE_PORT || n->port.told || !has_news(n)) continue;
+        n->port.told = n->failed || atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+        n->port.want_in = 0;
+        n->port.want_out = false;
+        groups |= UINT64_C(1) << n->group;
+    }
+    return groups;
+}
+
+void run_notify(stk_run *run, uint64_t groups)
+{
+    for (uint32_t g = 1; groups >> g; g++)
+        if (groups >> g & 1 && run->groups[g].notify)
+            run->groups[g].notify(run->groups[g].notify_ctx);
+    run_lock(run);
+    run->notifying--;
+    stk_cond_broadcast(&run->idle);
+    run_unlock(run);
+}
+
+void stk_run_set_notify(stk_run *run, uint32_t g, stk_port_notify_fn *notify, void *ctx)
+{
+    if (run->generation != stk_fork_generation() || g >= run->num_groups) return;
+    run_lock(run);
+    while (run->notifying > 0) (void)run_wait(run, &run->idle, STK_NEVER);
+    run->groups[g].notify = notify;
+    run->groups[g].notify_ctx = ctx;
+    run_unlock(run);
+}

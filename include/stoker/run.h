@@ -48,6 +48,9 @@ STK_API STK_NODISCARD stk_err stk_run_next_items(stk_run *run, int64_t timeout, 
  * stays small: 1, or more where they cost so little that the engine made its own windows wide. */
 STK_API size_t stk_run_burst(stk_run *run);
 
+/* No op begins any more: its end was read, it failed, or it was cancelled. */
+STK_API bool stk_run_ended(const stk_run *run);
+
 /* Idempotent. */
 STK_API void stk_run_close(stk_run *run);
 STK_API void stk_run_cancel(stk_run *run);

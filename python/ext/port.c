@@ -223,6 +223,16 @@ static PyObject *slip_set(PyObject *op, PyObject *value)
     Py_RETURN_NONE;
 }
 
+static PyObject *slip_route(PyObject *op, PyObject *arg)
+{
+    Slip *self = (Slip *)op;
+    const long path = PyLong_AsLong(arg);
+    if (path == -1 && PyErr_Occurred()) return NULL;
+    Py_CLEAR(self->value);
+    if (self->item) stk_item_set_path(self->item, (size_t)path);
+    Py_RETURN_NONE;
+}
+
 static PyObject *slip_fail(PyObject *op, PyObject *args)
 {
     Slip *self = (Slip *)op;
@@ -283,6 +293,8 @@ static void slip_dealloc(PyObject *op)
 
 static PyMethodDef slip_methods[] = {
     {"set", slip_set, METH_O, PyDoc_STR("set($self, value, /)\n--\n\nIts result; None: it has none.")},
+    {"route", slip_route, METH_O,
+     PyDoc_STR("route($self, path, /)\n--\n\nIts value stays, and it goes down that path.")},
     {"fail", slip_fail, METH_VARARGS,
      PyDoc_STR("fail($self, exception, fatal, /)\n--\n\nIt failed; fatal: the stage did.")},
     {NULL, NULL, 0, NULL}, /* end */

@@ -175,6 +175,12 @@ static PyObject *run_close(PyObject *op, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static PyObject *run_ended(PyObject *op, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(stk_run_ended(((Run *)op)->core));
+}
+
 static PyObject *run_cancel(PyObject *op, PyObject *unused)
 {
     (void)unused;
@@ -274,6 +280,8 @@ static PyMethodDef run_methods[] = {
      PyDoc_STR("close($self, /)\n--\n\nNo more samples begin; those in flight still arrive.")},
     {"cancel", run_cancel, METH_NOARGS,
      PyDoc_STR("cancel($self, /)\n--\n\nEnds every waiting or later read.")},
+    {"ended", run_ended, METH_NOARGS,
+     PyDoc_STR("ended($self, /)\n--\n\nWhether no op begins any more.")},
     {"stop", run_stop, METH_O,
      PyDoc_STR("stop($self, timeout, /)\n--\n\nCancels and waits until no op is running.")},
     {"stats", run_stats, METH_NOARGS,

@@ -303,6 +303,11 @@ size_t stk_run_burst(stk_run *run)
     return atomic_load_explicit(&run->wide, memory_order_relaxed) ? MAX_BURST : 1;
 }
 
+bool stk_run_ended(const stk_run *run)
+{
+    return atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+}
+
 void stk_run_close(stk_run *run)
 {
     if (run->generation != stk_fork_generation()) return;

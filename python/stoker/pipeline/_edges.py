@@ -1,0 +1,148 @@
+"""Queues and merges that are the user's own, on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from .. import _stoker
+from ._loop import LoopStage, StageOver
+from ._sentinels import _EOF, _EPOCH_END
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from typing import Any
+
+    from ._info import StageInfo
+    from ._loop import Loop, Port
+
+__all__ = ["CustomMerge", "QueueEdge"]
+
+
+class QueueEdge(LoopStage):
+    """A queue of the user's class between two stages: sees each item, and the marks.
+
+    One task puts, another gets: so the queue fills and empties as it would between two stages.
+    """
+
+    def __init__(self, index: int, queue: asyncio.Queue[Any]) -> None:
+        super().__init__()
+        self.index = index
+        self._queue = queue
+        self._identities: dict[int, deque[tuple[int, int]]] = {}  # by the address of the value
+
+    async def serve(self, port: Port, loop: Loop) -> None:
+        fill = asyncio.create_task(self._fill(port))
+        try:
+            await self._empty(port, fill)
+        finally:
+            fill.cancel()
+            await asyncio.gather(fill, return_exceptions=True)
+
+    async def _fill(self, port: Port) -> None:
+        while True:
+            got = await port.take(1)
+            if got is _stoker.END:
+                await self._queue.put(_EOF)
+                return
+            if got is _stoker.EPOCH_END:
+                await self._queue.put(_EPOCH_END)
+                continue
+            (slip,) = got
+            value = slip.value
+            self._identities.setdefault(id(value), deque()).append((slip.id, slip.epoch))
+            await self._queue.put(value)
+
+    async def _empty(self, port: Port, fill: asyncio.Task[None]) -> None:
+        epoch = 0
+        while True:
+            get = asyncio.create_task(self._queue.get())
+            await asyncio.wait({get, fill} if not fill.done() else {get}, return_when="FIRST_COMPLETED")
+            if not get.done():
+                if fill.exception() is not None:
+                    get.cancel()
+                    fill.result()
+                await asyncio.wait({get})
+            value = get.result()
+            if value is _EOF:
+                return
+            if value is _EPOCH_END:
+                await port.mark(epoch)
+                epoch += 1
+                continue
+            await port.put_value(value, *self._identity(value, epoch))
+
+    def _identity(self, value: object, epoch: int) -> tuple[int, int]:
+        known = self._identities.get(id(value))
+        if not known:
+            return -1, epoch  # made by the queue
+        identity = known.popleft()
+        if not known:
+            del self._identities[id(value)]
+        return identity
+
+
+class CustomMerge(LoopStage):
+    """`async def op(info, input_queues, output_queue)` in the place of a source."""
+
+    def __init__(
+        self,
+        index: int,
+        op: Callable[..., Awaitable[Any]],
+        info: StageInfo,
+        inputs: Sequence[asyncio.Queue[Any]],
+        output: asyncio.Queue[Any],
+    ) -> None:
+        super().__init__()
+        self.index = index
+        self._op = op
+        self._info = info
+        self._inputs = inputs
+        self._output = output
+
+    async def serve(self, port: Port, loop: Loop) -> None:
+        fills = [
+            asyncio.create_task(self._fill(port, i, queue)) for i, queue in enumerate(self._inputs)
+        ]
+        empty = asyncio.create_task(self._empty(port))
+        op = asyncio.ensure_future(self._op(self._info, list(self._inputs), self._output))
+        try:
+            await _until(op, {*fills, empty})
+            await self._output.put(_EOF)
+            await empty
+        finally:
+            tasks = [op, empty, *fills]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _fill(self, port: Port, input: int, queue: asyncio.Queue[Any]) -> None:
+        while True:
+            got = await port.take(1, input)
+            if got is _stoker.END:
+                await queue.put(_EOF)
+                return
+            await queue.put(_EPOCH_END if got is _stoker.EPOCH_END else got[0].value)
+
+    async def _empty(self, port: Port) -> None:
+        count = epoch = 0
+        while (value := await self._output.get()) is not _EOF:
+            if value is _EPOCH_END:
+                await port.mark(epoch)
+                epoch += 1
+            else:
+                await port.put_value(value, count, epoch)
+                count += 1
+
+
+async def _until(op: asyncio.Future[Any], others: set[asyncio.Task[None]]) -> None:
+    """Until the op has ended; a failure of another task ends the wait."""
+    waiting: set[asyncio.Future[Any]] = {op, *others}
+    while not op.done():
+        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done - {op}:
+            if not task.cancelled() and isinstance(task.exception(), StageOver):
+                raise StageOver
+            task.result()
+    op.result()

@@ -1,0 +1,216 @@
+"""The event loop thread of a pipeline, and its way into the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from abc import ABC, abstractmethod
+from contextlib import AsyncExitStack
+
+from .. import _stoker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import ThreadPoolExecutor
+    from contextlib import AbstractAsyncContextManager
+    from typing import Any, Final
+
+    from ._tasks import BackgroundTask, BackgroundTaskFactory
+
+__all__ = ["LoopStage", "Loop", "StageOver"]
+
+_BURST: Final = 64  # slips of one put: what the engine takes at once
+
+
+class StageOver(Exception):
+    """The stage takes nothing any more: it failed, or the run has ended."""
+
+
+class LoopStage(ABC):
+    """A stage that the event loop serves.  `index`: its number among the engine's stages."""
+
+    index: int
+
+    def __init__(self) -> None:
+        self.contexts: list[AbstractAsyncContextManager[Any]] = []  # around its whole life
+
+    @abstractmethod
+    async def serve(self, port: Port, loop: Loop) -> None:
+        """Takes and puts until the input has ended."""
+
+    async def live(self, port: Port, loop: Loop) -> None:
+        """Serves within its contexts; what goes wrong fails the stage."""
+        try:
+            async with AsyncExitStack() as stack:
+                for context in self.contexts:
+                    await stack.enter_async_context(context)
+                await self.serve(port, loop)
+        except StageOver:
+            pass
+        except Exception as error:
+            await port.fail(error)
+        finally:
+            port.close()
+
+
+class Port:
+    """One stage's inputs and output, for coroutines.
+
+    A take or put that cannot go on waits for news of the engine, which come as one wake-up for all.
+    """
+
+    def __init__(self, run: _stoker.Run, index: int, loop: Loop) -> None:
+        self._port = _stoker.port(run, index)
+        self._loop = loop
+
+    async def take(self, max: int, input: int = 0) -> Any:
+        """At most `max` slips, in a list; or _stoker.END or EPOCH_END.  StageOver."""
+        while True:
+            got = self._port.take(input, max)
+            if got is not None:
+                if got is _stoker.CANCELLED:
+                    raise StageOver
+                return got
+            await self._loop.news()
+
+    async def put(self, slips: list[_stoker.Slip], busy: float) -> None:
+        """Waits until there was room for all.  `busy`: seconds that were spent on them.  StageOver."""
+        while slips:
+            n = self._port.put(slips, busy)
+            if n < 0:
+                raise StageOver
+            busy = 0.0
+            if n == len(slips):
+                return
+            slips = slips[n:]
+            if n < _BURST:
+                await self._loop.news()
+
+    def put_now(self, slips: list[_stoker.Slip], busy: float) -> list[_stoker.Slip]:
+        """Those that had no room."""
+        n = self._port.put(slips, busy)
+        if n < 0:
+            raise StageOver
+        return slips[n:]
+
+    async def put_value(self, value: object, id: int, epoch: int, busy: float = 0.0) -> None:
+        await self.put([self.slip(value, id, epoch)], busy)
+
+    def slip(self, value: object, id: int, epoch: int) -> _stoker.Slip:
+        slip = self._port.slip(value, id, epoch)
+        if slip is _stoker.CANCELLED:
+            raise StageOver
+        assert isinstance(slip, _stoker.Slip)
+        return slip
+
+    async def mark(self, epoch: int) -> None:
+        while True:
+            done = self._port.mark(epoch)
+            if done:
+                if done < 0:
+                    raise StageOver
+                return
+            await self._loop.news()
+
+    async def fail(self, error: Exception) -> None:
+        """The stage ends with this error, behind what was put."""
+        try:
+            slip = self.slip(None, -1, 0)
+            slip.fail(error, True)
+            await self.put([slip], 0.0)
+        except StageOver:
+            pass
+
+    def close(self) -> None:
+        self._port.close()
+
+
+class Loop:
+    """The event loop of one run: a thread of the run calls run()."""
+
+    def __init__(
+        self,
+        stages: Sequence[LoopStage],
+        num_threads: int,
+        background_tasks: Sequence[BackgroundTask | BackgroundTaskFactory],
+    ) -> None:
+        self.stages = list(stages)
+        self._num_threads = num_threads
+        self._background_tasks = background_tasks
+        self._waiters: list[asyncio.Future[None]] = []
+        self._pool: ThreadPoolExecutor | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        return bool(self.stages or self._background_tasks)
+
+    def run(self, run: _stoker.Run, group: int) -> None:
+        """Until the stages have ended, or the run has."""
+        asyncio.run(self._main(run, group))
+
+    async def _main(self, run: _stoker.Run, group: int) -> None:
+        loop = asyncio.get_running_loop()
+        main = asyncio.current_task()
+        assert main is not None
+        fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+        def on_news() -> None:
+            os.eventfd_read(fd)
+            if run.ended():
+                main.cancel()
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+        loop.add_reader(fd, on_news)
+        _stoker.notify(run, group, fd)
+        try:
+            if not run.ended():
+                await self._serve(run)
+        except asyncio.CancelledError:
+            if not run.ended():
+                raise
+        finally:
+            _stoker.notify(run, group, -1)
+            loop.remove_reader(fd)
+            os.close(fd)
+            if self._pool is not None:
+                self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _serve(self, run: _stoker.Run) -> None:
+        async with AsyncExitStack() as stack:
+            if self._background_tasks:
+                from ._tasks import background
+
+                await stack.enter_async_context(background(self._background_tasks))
+            ports = [Port(run, stage.index, self) for stage in self.stages]
+            lives = [
+                asyncio.create_task(stage.live(port, self), name=f"stoker-stage-{stage.index}")
+                for stage, port in zip(self.stages, ports, strict=True)
+            ]
+            try:
+                if lives:
+                    await asyncio.wait(lives)
+                if self._background_tasks:
+                    await asyncio.Event().wait()  # they live as long as the run: its end cancels this
+            finally:
+                for life in lives:
+                    life.cancel()
+                await asyncio.gather(*lives, return_exceptions=True)
+
+    async def news(self) -> None:
+        """Waits until the engine says that a take or a put may go on."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        """For sync ops whose stages the loop serves."""
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(self._num_threads, thread_name_prefix="stoker-worker")
+        return self._pool

@@ -1,0 +1,188 @@
+"""Stages of the event loop that are no maps: sources, generators, aggregates."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from .. import _stoker
+from ._loop import LoopStage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Callable
+    from typing import Any
+
+    from ._log import FailureLog
+    from ._loop import Loop, Port
+    from .defs import Aggregator
+
+__all__ = ["AsyncAggregate", "AsyncExpand", "AsyncSource"]
+
+
+class AsyncSource(LoopStage):
+    """An async iterable, item by item: the next one is asked for when the last one had room."""
+
+    def __init__(self, index: int, source: AsyncIterable[Any], continuous: bool) -> None:
+        super().__init__()
+        self.index = index
+        self._source = source
+        self._continuous = continuous
+
+    async def serve(self, port: Port, loop: Loop) -> None:
+        count = epoch = 0
+        iterator = None
+        try:
+            while True:
+                iterator = aiter(self._source)
+                own: object = iterator is self._source
+                async for value in iterator:
+                    await port.put_value(value, count, epoch)
+                    count += 1
+                if not own or not self._continuous:
+                    await _close(iterator)
+                    iterator = None
+                if not self._continuous:
+                    return
+                await port.mark(epoch)
+                epoch += 1
+        finally:
+            if iterator is not None:
+                await _close(iterator)
+
+
+async def _close(iterator: object) -> None:
+    close = getattr(iterator, "aclose", None)
+    if close is not None:
+        await close()
+
+
+class AsyncExpand(LoopStage):
+    """An async generator function: many results of each item, of `concurrency` items at once."""
+
+    def __init__(
+        self,
+        index: int,
+        generate: Callable[[Any], AsyncIterator[Any]],
+        concurrency: int,
+        log: FailureLog | None,
+    ) -> None:
+        super().__init__()
+        self.index = index
+        self._generate = generate
+        self._concurrency = concurrency
+        self._log = log
+
+    async def serve(self, port: Port, loop: Loop) -> None:
+        epoch = 0
+        running: set[asyncio.Task[None]] = set()
+        try:
+            while True:
+                while len(running) >= self._concurrency:
+                    running = await _wait(running, asyncio.FIRST_COMPLETED)
+                got = await _take(port, running)
+                if got is _stoker.END or got is _stoker.EPOCH_END:
+                    while running:
+                        running = await _wait(running, asyncio.FIRST_EXCEPTION)
+                    if got is _stoker.END:
+                        return
+                    await port.mark(epoch)
+                    epoch += 1
+                    continue
+                (slip,) = got
+                running.add(asyncio.create_task(self._expand(slip, port)))
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    async def _expand(self, slip: _stoker.Slip, port: Port) -> None:
+        value, begin = slip.value, time.perf_counter()
+        iterator = None
+        try:
+            iterator = self._generate(value)
+            async for result in iterator:
+                busy = time.perf_counter() - begin
+                if result is not None:
+                    await port.put_value(result, slip.id, slip.epoch, busy)
+                begin = time.perf_counter()
+        except Exception as error:
+            from ._loop import StageOver
+
+            if isinstance(error, StageOver):
+                raise
+            if self._log is not None:
+                self._log(error, value, slip.id)
+            slip.fail(error, False)
+            await port.put([slip], time.perf_counter() - begin)
+        finally:
+            await _close(iterator)
+
+
+async def _wait(tasks: set[asyncio.Task[None]], until: str) -> set[asyncio.Task[None]]:
+    """Those that go on; raises what one of the others did."""
+    done, rest = await asyncio.wait(tasks, return_when=until)
+    for task in done:
+        task.result()
+    return rest
+
+
+async def _take(port: Port, running: set[asyncio.Task[None]]) -> Any:
+    """One item, or the end; a task that fails meanwhile ends the wait."""
+    if not running:
+        return await port.take(1)
+    take = asyncio.create_task(port.take(1))
+    try:
+        waiting: set[asyncio.Task[Any]] = {take, *running}
+        while not take.done():
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {take}:
+                running.discard(task)
+                task.result()
+        return take.result()
+    finally:
+        take.cancel()
+
+
+class AsyncAggregate(LoopStage):
+    """An aggregator with hooks around each call."""
+
+    def __init__(
+        self,
+        index: int,
+        op: Aggregator[Any, Any],
+        drop_last: bool,
+        wrap: Callable[[Callable[[Any], Any]], Callable[[Any], Any]],
+    ) -> None:
+        """`wrap`: puts the hooks around an async function of an item."""
+        super().__init__()
+        self.index = index
+        self._op = op
+        self._drop_last = drop_last
+        self._wrap = wrap
+
+    async def serve(self, port: Port, loop: Loop) -> None:
+        async def accumulate(item: Any) -> Any:
+            return self._op.accumulate(item)
+
+        async def flush(_: Any) -> Any:
+            return self._op.flush()
+
+        add, end, epoch, last = self._wrap(accumulate), self._wrap(flush), 0, (-1, 0)
+        while True:
+            got = await port.take(64)
+            if got is _stoker.END or got is _stoker.EPOCH_END:
+                if self._drop_last:
+                    self._op.flush()
+                elif (rest := await end(None)) is not None:
+                    await port.put_value(rest, *last)
+                if got is _stoker.END:
+                    return
+                await port.mark(epoch)
+                epoch += 1
+                continue
+            for slip in got:
+                last = slip.id, slip.epoch
+                result = await add(slip.value)
+                if result is not None:
+                    await port.put_value(result, *last)

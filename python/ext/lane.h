@@ -31,6 +31,9 @@ stk_err ext_item_fail(ext_state *state, stk_item *item, PyObject *report, PyObje
 /* What `exc` says, as STK_EFOREIGN. */
 void ext_describe(PyObject *exc, stk_diag *diag);
 
+/* The domain of this process's objects. */
+stk_err ext_domain_new(stk_foreign_domain **out);
+
 /* A handle that holds `object`; NULL with an exception. */
 stk_foreign *ext_foreign_new(ext_state *state, PyObject *object);
 

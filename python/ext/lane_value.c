@@ -4,6 +4,10 @@ stk_foreign *ext_foreign_new(ext_state *state, PyObject *object)
 {
     stk_foreign *f = NULL;
     stk_err err = stk_foreign_new(state->domain, object, &f);
+    if (err == STK_EFORK) { /* a child of fork: the parent's domain is dead weight here */
+        err = ext_domain_new(&state->domain);
+        if (!err) err = stk_foreign_new(state->domain, object, &f);
+    }
     if (err)
         ext_raise(err, NULL);
     else

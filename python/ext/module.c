@@ -1,4 +1,4 @@
-#include "ext.h"
+#include "lane.h"
 
 #define FUNCTION(name, doc)                                                               \
     {                                                                                     \
@@ -38,6 +38,11 @@ static void release(void *handle, void *ctx)
     Py_DECREF((PyObject *)handle); /* on a thread that drains: see lane.h */
 }
 
+stk_err ext_domain_new(stk_foreign_domain **out)
+{
+    return stk_foreign_domain_new(release, NULL, NULL, out);
+}
+
 static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec)
 {
     PyTypeObject *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
@@ -72,7 +77,7 @@ static int module_exec(PyObject *module)
 {
     ext_state *state = PyModule_GetState(module); /* zeroed; module_clear cleans up after failure */
 
-    stk_err err = stk_foreign_domain_new(release, NULL, NULL, &state->domain);
+    stk_err err = ext_domain_new(&state->domain);
     if (err) {
         ext_raise(err, NULL);
         return -1;

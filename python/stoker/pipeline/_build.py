@@ -34,6 +34,7 @@ def build_pipeline(
     queue_class: type | None = None,
     task_hook_factory: Callable[..., Any] | None = None,
     stage_id: int = 0,
+    background_tasks: Sequence[BackgroundTask | BackgroundTaskFactory] | None = None,
     use_thread_output_queue: bool = False,
 ) -> Pipeline:
     """Checks the whole, and gives a pipeline that starts when it is first read.
@@ -41,19 +42,28 @@ def build_pipeline(
     `max_failures`: for each stage that skips and has no limit of its own.
     `report_stats_interval`: seconds between log records (logger stoker.pipeline), written by reads.
     `stage_id`: the number of the first stage in them.
-    `queue_class`, `task_hook_factory`: native stages have neither.
+    `queue_class(info, buffer_size=n)`: a queue behind each stage, on the event loop; None, AsyncQueue and
+    StatsQueue stand for the engine's own, whose figures stats() gives.
+    `task_hook_factory(info)`: the hooks of each stage but the source and the sink.
+    `background_tasks`: run on the event loop as long as the pipeline.
     `use_thread_output_queue`: makes no difference; reading never goes through an event loop.
     """
     num_threads = _check.integer("num_threads", num_threads, 1, _MAX_THREADS)
     limit = _check.failure_limit(max_failures)
-    for argument, value in (("queue_class", queue_class), ("task_hook_factory", task_hook_factory)):
-        if value is not None:
-            raise TypeError(f"{argument} is for Python stages: see stats() for native ones")
     check_regions(config.pipes, closed=False)
     maker = PlanMaker(
-        num_threads, limit, next(_numbers), _check.integer("stage_id", stage_id, 0)
+        num_threads,
+        limit,
+        next(_numbers),
+        _check.integer("stage_id", stage_id, 0),
+        _queue_class(queue_class, report_stats_interval),
+        _hook_factory(task_hook_factory, report_stats_interval),
     )
     plan = maker.make(config)
+    tasks = [*(background_tasks or ()), *_settings("_background_tasks", ())]
+    loop = maker.make_loop(tasks)
+    if loop is not None:
+        maker.groups[maker.loop_group - 1].loop = loop
     plan.check()
     return Pipeline(
         plan,
@@ -63,3 +73,31 @@ def build_pipeline(
         continuous=config.src.continuous,
         report_stats_interval=_check.number("report_stats_interval", report_stats_interval),
     )
+
+
+def _settings(name: str, default: Any) -> Any:
+    """A default that the user may have set; the module is not loaded for those who did not."""
+    import sys
+
+    module = sys.modules.get(f"{__package__}.config")
+    return getattr(module, name, default) if module is not None else default
+
+
+def _queue_class(given: Any, interval: float) -> Callable[..., Any] | None:
+    from functools import partial
+
+    chosen = given or _settings("_queue_class", None)
+    if chosen is None:
+        return None
+    from ._queues import AsyncQueue, StatsQueue
+
+    if chosen is AsyncQueue or chosen is StatsQueue:
+        return None
+    return chosen if given is not None else partial(chosen, interval=interval)
+
+
+def _hook_factory(given: Any, interval: float) -> Callable[[Any], Any] | None:
+    chosen = _settings("_hook_class", None)
+    if given is not None or chosen is None:
+        return given  # type: ignore[no-any-return]
+    return lambda info: [chosen(info, interval=interval)]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from contextvars import Context
     from typing import Final
 
+    from ._loop import Loop
+
 __all__ = ["Group", "Lanes", "at_exit"]
 
 _PREFIX: Final = "stoker"
@@ -21,13 +23,14 @@ _PREFIX: Final = "stoker"
 class Group:
     """Threads that run the same stages: at most `limit`, made when there is work for one more."""
 
-    __slots__ = ("name", "limit", "source")
+    __slots__ = ("name", "limit", "source", "loop")
 
     def __init__(self, name: str, limit: int, source: _stoker.Source | None = None) -> None:
         """`source`: what the thread closes when the run has ended."""
         self.name = name
         self.limit = limit
         self.source = source
+        self.loop: Loop | None = None  # what the thread runs instead of stages of the engine
 
 
 class Lanes:
@@ -55,16 +58,18 @@ class Lanes:
             count = self._made[number - 1]
             thread = threading.Thread(
                 target=self._context.copy().run,
-                args=(_work, self._run, number, self.grow, group.source),
+                args=(_serve, self._run, number, group.loop)
+                if group.loop is not None
+                else (_work, self._run, number, self.grow, group.source),
                 name=f"{_PREFIX}-{group.name}" if group.limit == 1 else f"{_PREFIX}-{group.name}-{count}",
             )
             self._threads.append(thread)
             thread.start()
 
     def start(self) -> None:
-        """The threads of sources, which begin without being asked for."""
+        """The threads of sources and of the event loop, which begin without being asked for."""
         for number, group in enumerate(self._groups, 1):
-            if group.source is not None:
+            if group.source is not None or group.loop is not None:
                 self.grow(number)
 
     def cancel(self) -> None:
@@ -106,6 +111,10 @@ def at_exit(lanes: Lanes) -> None:
 def _cancel_all() -> None:
     for lanes in list(_running):
         lanes.cancel()
+
+
+def _serve(run: _stoker.Run, number: int, loop: Loop) -> None:
+    loop.run(run, number)
 
 
 def _work(

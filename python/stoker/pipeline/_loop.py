@@ -12,7 +12,7 @@ from .. import _stoker
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Executor, ThreadPoolExecutor
     from contextlib import AbstractAsyncContextManager
     from typing import Any, Final
 
@@ -134,10 +134,13 @@ class Loop:
         stages: Sequence[LoopStage],
         num_threads: int,
         background_tasks: Sequence[BackgroundTask | BackgroundTaskFactory],
+        executors: Sequence[Executor] = (),
     ) -> None:
+        """`executors`: end with the loop."""
         self.stages = list(stages)
         self._num_threads = num_threads
         self._background_tasks = background_tasks
+        self._executors = executors
         self._waiters: list[asyncio.Future[None]] = []
         self._pool: ThreadPoolExecutor | None = None
 
@@ -176,8 +179,13 @@ class Loop:
             _stoker.notify(run, group, -1)
             loop.remove_reader(fd)
             os.close(fd)
-            if self._pool is not None:
-                self._pool.shutdown(wait=False, cancel_futures=True)
+            self.shutdown()
+
+    def shutdown(self) -> None:
+        """Ends the executors that belong to the pipeline; running calls are not waited for."""
+        for executor in (self._pool, *self._executors):
+            if executor is not None:
+                executor.shutdown(wait=False, cancel_futures=True)
 
     async def _serve(self, run: _stoker.Run) -> None:
         async with AsyncExitStack() as stack:

@@ -9,7 +9,7 @@ from .. import _stoker
 from ..ops import Op
 from ..source import Source
 from ._info import StageInfo
-from ._kinds import kind_of, kind_of_call
+from ._kinds import is_async, kind_of, kind_of_call
 from ._lanes import Group
 from ._locate import locate
 from ._log import FailureLog
@@ -26,15 +26,19 @@ from .defs import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from fractions import Fraction
     from typing import Any, Final
 
+    from ._hooks import TaskHook
+    from ._loop import Loop
+    from ._loop_plan import LoopPlan
     from .defs import PipelineConfig
     from .defs._stages import Stage
 
 __all__ = ["PlanMaker"]
 
+_QUEUE_SIZE: Final = 2  # of a user's queue between two stages
 _NAME_BYTES: Final = 47  # of a stage, in the engine's statistics
 
 
@@ -45,8 +49,19 @@ class PlanMaker:
     """
 
     def __init__(
-        self, num_threads: int, limit: int | Fraction, pipeline_id: int, stage_id: int
+        self,
+        num_threads: int,
+        limit: int | Fraction,
+        pipeline_id: int,
+        stage_id: int,
+        queue_class: Callable[..., Any] | None = None,
+        hook_factory: Callable[[StageInfo], Sequence[TaskHook]] | None = None,
     ) -> None:
+        """`queue_class`, `hook_factory`: None where the engine's own queues and counters do."""
+        self._queue_class = queue_class
+        self._hook_factory = hook_factory
+        self._loop_plan: LoopPlan | None = None
+        self.loop_group = 0  # 0: no event loop is needed
         self._num_threads = num_threads
         self._limit = limit
         self._pipeline_id = pipeline_id
@@ -61,9 +76,74 @@ class PlanMaker:
         plan = self._begin(config)
         self._stages(plan, config.pipes)
         plan.limit(*_limits(self._limit))
-        plan.sink(config.sink.buffer_size)
+        size = config.sink.buffer_size
+        if self._queue_class is not None:
+            info = StageInfo(self._pipeline_id, str(self._next_id), "sink", None)
+            self._queue(plan, info, size)
+            size = 1  # the queue holds the others
+        plan.sink(size)
         self._note("sink", None)
         return plan
+
+    def make_loop(self, background_tasks: Sequence[Any]) -> Loop | None:
+        """The event loop that the plan needs, or that the tasks do."""
+        if self._loop_plan is None and not background_tasks:
+            return None
+        from ._loop import Loop
+
+        stages = self._loop_plan.stages if self._loop_plan else []
+        executors = self._loop_plan.executors if self._loop_plan else []
+        self._loop_number()
+        return Loop(stages, self._num_threads, background_tasks, executors)
+
+    @property
+    def _on_loop(self) -> LoopPlan:
+        if self._loop_plan is None:
+            from ._loop_plan import LoopPlan
+
+            self._loop_plan = LoopPlan()
+        return self._loop_plan
+
+    def _loop_number(self) -> int:
+        if not self.loop_group:
+            self.loop_group = self._group("loop", 1)
+        return self.loop_group
+
+    def _hooks(self, name: str, concurrency: int | None) -> list[TaskHook]:
+        """Those of the stage that is noted next."""
+        if self._hook_factory is None:
+            return []
+        info = StageInfo(self._pipeline_id, str(self._next_id), name, concurrency)
+        return list(self._hook_factory(info))
+
+    def _queue(self, plan: _stoker.Plan, info: StageInfo, size: int = _QUEUE_SIZE) -> None:
+        """The user's queue behind the stage that was made last."""
+        if self._queue_class is None:
+            return
+        self._port(plan, info.stage_name, 1)
+        self.infos.append(info)
+        self.logs.append(None)
+        self._on_loop.queue(len(self.infos) - 1, self._queue_class(info, buffer_size=size))
+
+    def _port(
+        self,
+        plan: _stoker.Plan,
+        name: str,
+        concurrency: int,
+        on_error: str = "raise",
+        allowed: int | Fraction = -1,
+        shared: bool = False,
+    ) -> None:
+        count, rate = _limits(allowed)
+        plan.port(
+            name=_short(name),
+            concurrency=concurrency,
+            on_error=on_error,
+            max_failures=count,
+            max_failure_rate=rate,
+            shared_limit=shared,
+            group=self._loop_number(),
+        )
 
     def _note(self, name: str, concurrency: int | None, *, log: bool = False) -> FailureLog | None:
         info = StageInfo(self._pipeline_id, str(self._next_id), name, concurrency)
@@ -94,10 +174,17 @@ class PlanMaker:
             self._note("source", None)
         else:
             self._iterable(plan, src)
+        if not isinstance(src, MergeConfig):
+            self._queue(plan, self.infos[-1])
         return plan
 
     def _iterable(self, plan: _stoker.Plan, src: SourceConfig[Any]) -> None:
         self._parts = None
+        if not hasattr(src.source, "__iter__") and hasattr(src.source, "__aiter__"):
+            plan.port_source(self._loop_number())
+            self._note("source", None)
+            self._on_loop.source(len(self.infos) - 1, src.source, src.continuous)
+            return
         handle = _stoker.iterable_source(src.source, src.continuous, repr(src)[:199])
         number = sum(group.source is not None for group in self.groups)
         name = f"source-{number}" if number else "source"
@@ -111,9 +198,27 @@ class PlanMaker:
             upstream = self._begin(config)
             self._stages(upstream, config.pipes)
             inputs.append(upstream)
-        ordered = all(_is_ordered(config) for config in src.pipeline_configs)
-        plan.merge(inputs, not ordered)
-        self._note("merge", None)
+        hooks = self._hooks("merge", None)
+        if src.op is not None or hooks:
+            plan.port_merge(inputs, self._loop_number())
+            self._note("merge", None)
+            self._merge_on_loop(src, len(inputs), hooks)
+        else:
+            ordered = all(_is_ordered(config) for config in src.pipeline_configs)
+            plan.merge(inputs, not ordered)
+            self._note("merge", None)
+        if src.op is None:
+            self._queue(plan, self.infos[-1])
+
+    def _merge_on_loop(self, src: MergeConfig[Any], num: int, hooks: list[TaskHook]) -> None:
+        from ._edges import pass_on
+        from ._queues import AsyncQueue
+
+        info = self.infos[-1]
+        make = self._queue_class or AsyncQueue
+        queues = [make(info, buffer_size=_QUEUE_SIZE) for _ in range(num + 1)]
+        op = src.op or pass_on
+        self._on_loop.merge(len(self.infos) - 1, op, info, queues[:-1], queues[-1], hooks)
 
     # --- stages ---
 
@@ -137,17 +242,21 @@ class PlanMaker:
                 self._variants(plan, stage)
             else:
                 raise TypeError(f"{stage!r} is no stage")
+            if not isinstance(stage, PathVariantsConfig):
+                self._queue(plan, self.infos[-1])
 
     def _pipe(self, plan: _stoker.Plan, stage: PipeConfig) -> None:
         allowed = stage.max_failures
         skips = stage.on_error == "skip"
         native = isinstance(stage.op, Op)
+        if not native and self._pipe_on_loop(plan, stage):
+            return
         if native and allowed is None:
             allowed = self._limit
         log = self._note(stage.name, stage.concurrency, log=not native)
         count, rate = _limits(allowed if skips and allowed is not None else -1)
         plan.pipe(
-            stage.op._handle(self._parts) if native else _python_op(stage.op, log),
+            stage.op._handle(self._parts) if native else _python_op(stage, log),
             name=_short(stage.name),
             concurrency=stage.concurrency or 0,
             order=stage.output_order,
@@ -158,8 +267,29 @@ class PlanMaker:
             group=0 if native else self._pool_group(),
         )
 
+    def _pipe_on_loop(self, plan: _stoker.Plan, stage: PipeConfig) -> bool:
+        """Whether the event loop has to run it: it awaits, or something is around its calls."""
+        kind = kind_of(stage.op)
+        hooks = self._hooks(stage.name, stage.concurrency)
+        plain = stage.executor is None and stage.timeout is None and not hooks
+        if plain and not is_async(kind):
+            return False
+        skips, own = stage.on_error == "skip", stage.max_failures
+        allowed = own if own is not None else -1
+        shared = skips and own is None
+        self._port(plan, stage.name, stage.concurrency or 1, stage.on_error, allowed, shared)
+        log = self._note(stage.name, stage.concurrency, log=True)
+        self._on_loop.pipe(len(self.infos) - 1, stage, kind, log, hooks)
+        return True
+
     def _aggregate(self, plan: _stoker.Plan, stage: AggregateConfig) -> None:
         op = stage.op
+        hooks = self._hooks(stage.name, 1)
+        if hooks:
+            self._port(plan, stage.name, 1)
+            self._note(stage.name, 1)
+            self._on_loop.aggregate(len(self.infos) - 1, stage, hooks)
+            return
         log = self._note(stage.name, 1, log=True)
         if type(op) is Collate and not op._items:
             handle = _stoker.op_collate(op.n, stage.drop_last)
@@ -168,7 +298,12 @@ class PlanMaker:
         self._own(plan, handle, stage.name)
 
     def _disaggregate(self, plan: _stoker.Plan, stage: DisaggregateConfig) -> None:
+        hooks = self._hooks(stage.name, 1)
         log = self._note(stage.name, 1, log=True)
+        if hooks:
+            self._port(plan, stage.name, 1, "skip", -1, True)
+            self._on_loop.disaggregate(len(self.infos) - 1, log, hooks)
+            return
         handle = _stoker.op_python("expand", _same, log, "")
         self._own(plan, handle, stage.name, on_error="skip")
 
@@ -189,9 +324,16 @@ class PlanMaker:
         )
 
     def _variants(self, plan: _stoker.Plan, stage: PathVariantsConfig) -> None:
+        hooks = self._hooks(stage.name, 1)
         log = self._note(stage.name, 1, log=True)
-        router = _Router(stage.router, len(stage.paths))
-        self._own(plan, _stoker.op_python("route", router, log, locate(stage.router)[:199]), stage.name)
+        awaits = is_async(kind_of_call(stage.router))
+        router = (_AsyncRouter if awaits else _Router)(stage.router, len(stage.paths))
+        if awaits or hooks:
+            self._port(plan, stage.name, 1)
+            self._on_loop.router(len(self.infos) - 1, router, awaits, hooks)
+        else:
+            op = _stoker.op_python("route", router, log, locate(stage.router)[:199])
+            self._own(plan, op, stage.name)
         self.infos.append(self.infos[-1])  # the engine's own part of it
         self.logs.append(None)
         paths = []
@@ -211,14 +353,37 @@ class _Router:
         self._router = router
         self._num_paths = num_paths
 
-    def __call__(self, item: Any) -> int:
-        path = self._router(item)
+    def __call__(self, item: Any) -> Any:
+        return self.check(self._router(item))
+
+    def check(self, path: Any) -> int:
         if isinstance(path, bool) or not hasattr(path, "__index__"):
             raise TypeError(f"Router returned {type(path).__name__}, not the index of a path")
         index = int(path.__index__())
         if not 0 <= index < self._num_paths:
             raise IndexError(f"Router returned index {index}, but there are {self._num_paths} paths")
         return index
+
+
+class _AsyncRouter(_Router):
+    async def __call__(self, item: Any) -> int:
+        return self.check(await self._router(item))
+
+
+class _Retrying:
+    """A sync op that is tried again at once; the last failure is the item's."""
+
+    def __init__(self, op: Any, retries: int) -> None:
+        self._op = op
+        self._retries = retries
+
+    def __call__(self, item: Any) -> Any:
+        for _ in range(self._retries):
+            try:
+                return self._op(item)
+            except Exception:
+                continue
+        return self._op(item)
 
 
 class _Folding:
@@ -238,14 +403,14 @@ def _same(item: Any) -> Any:
     return item
 
 
-def _python_op(op: Any, log: FailureLog | None) -> _stoker.Op:
-    kind = kind_of(op)
+def _python_op(stage: PipeConfig, log: FailureLog | None) -> _stoker.Op:
+    op, kind = stage.op, kind_of(stage.op)
     text = locate(op)[:199]
     if kind == "container":
-        return _stoker.op_python("map", partial(getitem, op), log, text)
-    if kind == "generator":
-        return _stoker.op_python("expand", op, log, text)
-    return _stoker.op_python("map", op, log, text)
+        op = partial(getitem, op)
+    if stage.retries and kind != "generator":
+        op = _Retrying(op, stage.retries)
+    return _stoker.op_python("expand" if kind == "generator" else "map", op, log, text)
 
 
 def _limits(allowed: int | Fraction) -> tuple[int, float]:

@@ -47,7 +47,7 @@ def _is_cancelled() -> bool:
 
 
 class AsyncMap(LoopStage):
-    """Awaits `call(value)` for each item, at most `concurrency` at once.
+    """Awaits `make(loop)(value)` for each item, at most `concurrency` at once.
 
     Slots, which are tasks, take items one by one.  An op that never waits is run to its end at once:
     only when one waits does another slot go on with the next item, so that cheap ops cost neither a
@@ -57,7 +57,7 @@ class AsyncMap(LoopStage):
     def __init__(
         self,
         index: int,
-        call: Callable[[Any], Awaitable[Any]],
+        make: Callable[[Loop], Callable[[Any], Awaitable[Any]]],
         concurrency: int,
         ordered: bool,
         log: FailureLog | None,
@@ -65,22 +65,24 @@ class AsyncMap(LoopStage):
     ) -> None:
         super().__init__()
         self.index = index
-        self._call = call
+        self._make = make
         self._concurrency = concurrency
         self._ordered = ordered
         self._log = log
         self._is_router = is_router
 
     async def serve(self, port: Port, loop: Loop) -> None:
-        await _Slots(self, port).serve()
+        await _Slots(self, port, self._make(loop)).serve()
 
 
 class _Slots:
     """One stage while it runs."""
 
-    def __init__(self, stage: AsyncMap, port: Port) -> None:
+    def __init__(
+        self, stage: AsyncMap, port: Port, call: Callable[[Any], Awaitable[Any]]
+    ) -> None:
         self._stage = stage
-        self._call = stage._call
+        self._call = call
         self._port = port
         self._pending: deque[tuple[int, _stoker.Slip]] = deque()  # taken, not begun
         self._tasks: set[asyncio.Task[None]] = set()

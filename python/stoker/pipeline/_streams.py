@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from .. import _stoker
-from ._loop import LoopStage
+from ._loop import LoopStage, StageOver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,18 +63,18 @@ class AsyncExpand(LoopStage):
     def __init__(
         self,
         index: int,
-        generate: Callable[[Any], AsyncIterator[Any]],
+        make: Callable[[Loop], Callable[[Any], AsyncIterator[Any]]],
         concurrency: int,
         log: FailureLog | None,
     ) -> None:
         super().__init__()
         self.index = index
-        self._generate = generate
+        self._make = make
         self._concurrency = concurrency
         self._log = log
 
     async def serve(self, port: Port, loop: Loop) -> None:
-        epoch = 0
+        generate, epoch = self._make(loop), 0
         running: set[asyncio.Task[None]] = set()
         try:
             while True:
@@ -90,25 +90,25 @@ class AsyncExpand(LoopStage):
                     epoch += 1
                     continue
                 (slip,) = got
-                running.add(asyncio.create_task(self._expand(slip, port)))
+                running.add(asyncio.create_task(self._expand(slip, port, generate)))
         finally:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    async def _expand(self, slip: _stoker.Slip, port: Port) -> None:
+    async def _expand(
+        self, slip: _stoker.Slip, port: Port, generate: Callable[[Any], AsyncIterator[Any]]
+    ) -> None:
         value, begin = slip.value, time.perf_counter()
         iterator = None
         try:
-            iterator = self._generate(value)
+            iterator = generate(value)
             async for result in iterator:
                 busy = time.perf_counter() - begin
                 if result is not None:
                     await port.put_value(result, slip.id, slip.epoch, busy)
                 begin = time.perf_counter()
         except Exception as error:
-            from ._loop import StageOver
-
             if isinstance(error, StageOver):
                 raise
             if self._log is not None:

@@ -1,0 +1,163 @@
+"""Which stages the event loop serves, and how it calls their ops."""
+
+from __future__ import annotations
+
+from functools import partial
+from operator import getitem
+
+from ._calls import (
+    in_executor,
+    in_pool,
+    stepping,
+    steps_with_hooks,
+    with_hooks,
+    with_retries,
+    with_timeout,
+)
+from ._edges import CustomMerge, QueueEdge
+from ._hooks import stage_context
+from ._slots import AsyncMap
+from ._streams import AsyncAggregate, AsyncExpand, AsyncSource
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+    from concurrent.futures import Executor
+    from typing import Any
+
+    from ._calls import Call
+    from ._hooks import TaskHook
+    from ._info import StageInfo
+    from ._kinds import Kind
+    from ._log import FailureLog
+    from ._loop import Loop, LoopStage
+    from .defs import AggregateConfig, PipeConfig
+
+__all__ = ["LoopPlan"]
+
+
+class LoopPlan:
+    """Collects the stages of a pipeline's event loop."""
+
+    def __init__(self) -> None:
+        self.stages: list[LoopStage] = []
+        self.executors: list[Executor] = []  # made for ExecutorConfigs: they end with the loop
+
+    def _add(self, stage: LoopStage, hooks: Sequence[TaskHook]) -> None:
+        stage.contexts = [stage_context(hook) for hook in hooks]
+        self.stages.append(stage)
+
+    def source(self, index: int, source: AsyncIterable[Any], continuous: bool) -> None:
+        self._add(AsyncSource(index, source, continuous), ())
+
+    def pipe(
+        self,
+        index: int,
+        stage: PipeConfig,
+        kind: Kind,
+        log: FailureLog | None,
+        hooks: Sequence[TaskHook],
+    ) -> None:
+        executor = self._executor(stage.executor)
+        concurrency = stage.concurrency or 1
+        if kind in ("generator", "async_generator"):
+            generate = partial(_generate, stage, kind, executor, hooks)
+            self._add(AsyncExpand(index, generate, concurrency, log), hooks)
+            return
+        make = partial(_call, stage, kind, executor, hooks)
+        ordered = stage.output_order == "input"
+        self._add(AsyncMap(index, make, concurrency, ordered, log), hooks)
+
+    def router(
+        self, index: int, router: Callable[[Any], Any], is_async: bool, hooks: Sequence[TaskHook]
+    ) -> None:
+        def make(loop: Loop) -> Call:
+            return with_hooks(router if is_async else in_pool(router, loop), hooks)
+
+        self._add(AsyncMap(index, make, 1, True, None, is_router=True), hooks)
+
+    def aggregate(self, index: int, stage: AggregateConfig, hooks: Sequence[TaskHook]) -> None:
+        wrap = partial(with_hooks, hooks=hooks)
+        self._add(AsyncAggregate(index, stage.op, stage.drop_last, wrap), hooks)
+
+    def disaggregate(
+        self, index: int, log: FailureLog | None, hooks: Sequence[TaskHook]
+    ) -> None:
+        def generate(loop: Loop) -> Callable[[Any], AsyncGenerator[Any, None]]:
+            return steps_with_hooks(_each, hooks)
+
+        self._add(AsyncExpand(index, generate, 1, log), hooks)
+
+    def queue(self, index: int, queue: asyncio.Queue[Any]) -> None:
+        stage = QueueEdge(index, queue)
+        hook = getattr(queue, "stage_hook", None)
+        stage.contexts = [hook()] if hook is not None else []
+        self.stages.append(stage)
+
+    def merge(
+        self,
+        index: int,
+        op: Callable[..., Any],
+        info: StageInfo,
+        inputs: Sequence[asyncio.Queue[Any]],
+        output: asyncio.Queue[Any],
+        hooks: Sequence[TaskHook],
+    ) -> None:
+        self._add(CustomMerge(index, op, info, inputs, output), hooks)
+
+    def _executor(self, executor: Any) -> Executor | None:
+        from .defs import (
+            ExecutorConfig,
+            InterpreterPoolExecutorConfig,
+            ProcessPoolExecutorConfig,
+        )
+
+        if executor is None or not isinstance(executor, ExecutorConfig):
+            return executor  # type: ignore[no-any-return]
+        import concurrent.futures as futures
+
+        made: Executor
+        settings = {"initializer": executor.initializer, "initargs": executor.initargs}
+        if isinstance(executor, ProcessPoolExecutorConfig):
+            context = executor.mp_context
+            if isinstance(context, str):
+                import multiprocessing
+
+                context = multiprocessing.get_context(context)
+            made = futures.ProcessPoolExecutor(executor.max_workers, mp_context=context, **settings)
+        elif isinstance(executor, InterpreterPoolExecutorConfig):
+            pool = getattr(futures, "InterpreterPoolExecutor", None)
+            if pool is None:
+                raise RuntimeError("a pool of interpreters requires Python 3.14")
+            made = pool(executor.max_workers, **settings)
+        else:
+            made = futures.ThreadPoolExecutor(executor.max_workers, **settings)
+        self.executors.append(made)
+        return made
+
+
+def _call(
+    stage: PipeConfig, kind: Kind, executor: Executor | None, hooks: Sequence[TaskHook], loop: Loop
+) -> Call:
+    op = partial(getitem, stage.op) if kind == "container" else stage.op
+    call: Call = op
+    if kind != "async":
+        call = in_executor(op, executor) if executor is not None else in_pool(op, loop)
+    if stage.timeout is not None:
+        call = with_timeout(call, stage.timeout, stage.name)
+    if stage.retries:
+        call = with_retries(call, stage.retries)
+    return with_hooks(call, hooks)
+
+
+def _generate(
+    stage: PipeConfig, kind: Kind, executor: Executor | None, hooks: Sequence[TaskHook], loop: Loop
+) -> Callable[[Any], AsyncGenerator[Any, None]]:
+    generate = stage.op if kind == "async_generator" else stepping(stage.op, executor, loop)
+    return steps_with_hooks(generate, hooks) if hooks else generate  # type: ignore[no-any-return]
+
+
+async def _each(items: Any) -> AsyncGenerator[Any, None]:
+    for item in items:
+        yield item

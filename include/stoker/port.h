@@ -1,11 +1,12 @@
 /*
- * stk_port: stages that another runtime runs in its own way, one item at a time: an event loop, say.
+ * stk_port: stages that another runtime runs in its own way, one item at a time: an event loop,
+ * say.
  *
  *     input ──take──► the other runtime ──put──► output
  *
- * The engine runs nothing here: it keeps the windows of the inputs and of the output, and tells when
- * a take or a put that found nothing, or no room, would do better (stk_port_notify).  What is taken
- * belongs to the caller until it is put or given back with stk_item_free.
+ * The engine runs nothing here: it keeps the windows of the inputs and of the output, and tells
+ * when a take or a put that found nothing, or no room, would do better (stk_port_notify).  What is
+ * taken belongs to the caller until it is put or given back with stk_item_free.
  *
  * A port is named by the index of its stage, as in stk_stats.
  *
@@ -28,14 +29,15 @@ STK_API void stk_plan_port_source(stk_plan *plan, uint32_t group);
 /* In place of a source: n plans (taken), whose results are taken from inputs 0 to n - 1. */
 STK_API void stk_plan_port_merge(stk_plan *plan, size_t n, stk_plan *const *inputs, uint32_t group);
 
-/* `notify` is called without any lock held, on any thread, once after a take or put of the group said
- * STK_EAGAIN, when it would do better, and when the run ends.  It must only wake somebody up.  Once
- * stk_run_set_notify has returned, the one before is not called any more. */
+/* `notify` is called without any lock held, on any thread, once after a take or put of the group
+ * said STK_EAGAIN, when it would do better, and when the run ends.  It must only wake somebody up.
+ * Once stk_run_set_notify has returned, the one before is not called any more. */
 typedef void stk_port_notify_fn(void *ctx);
-STK_API void stk_run_set_notify(stk_run *run, uint32_t group, stk_port_notify_fn *notify, void *ctx);
+STK_API void stk_run_set_notify(stk_run *run, uint32_t group, stk_port_notify_fn *notify,
+                                void *ctx);
 
-/* Takes up to `max` items, fewer where they are not cheap.  STK_EAGAIN: none now; STK_EEPOCH: the end
- * of an epoch; STK_EEND: that was all, perhaps because a stage before this one failed. */
+/* Takes up to `max` items, fewer where they are not cheap.  STK_EAGAIN: none now; STK_EEPOCH: the
+ * end of an epoch; STK_EEND: that was all, perhaps because a stage before this one failed. */
 STK_API STK_NODISCARD stk_err stk_port_take(stk_run *run, size_t index, size_t input, size_t max,
                                             stk_item **items, size_t *n);
 

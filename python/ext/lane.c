@@ -7,7 +7,7 @@
  * Python code: ops in C do not look. */
 #define BREATH_NS 2000000
 
-static int64_t now_ns(void)
+int64_t ext_now_ns(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -30,7 +30,7 @@ void ext_run_grow(stk_run *run, PyObject *callable)
 
 static void work(ext_state *state, stk_lane *lane)
 {
-    int64_t breath = now_ns();
+    int64_t breath = ext_now_ns();
     for (;;) {
         stk_err err = stk_lane_work(lane);
         stk_foreign_drain(state->domain);
@@ -38,10 +38,10 @@ static void work(ext_state *state, stk_lane *lane)
             Py_BEGIN_ALLOW_THREADS
             err = stk_lane_wait(lane, STK_FOREVER);
             Py_END_ALLOW_THREADS
-            breath = now_ns();
+            breath = ext_now_ns();
         }
         if (err) return;
-        const int64_t now = now_ns();
+        const int64_t now = ext_now_ns();
         if (now - breath < BREATH_NS) continue;
         Py_BEGIN_ALLOW_THREADS
         Py_END_ALLOW_THREADS

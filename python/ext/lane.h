@@ -28,6 +28,12 @@ PyObject *ext_item_take_value(stk_item *item);
 stk_err ext_item_fail(ext_state *state, stk_item *item, PyObject *report, PyObject *value,
                       stk_diag *diag);
 
+/* The current exception, complete; the caller's. */
+PyObject *ext_take_exception(void);
+
+/* CLOCK_MONOTONIC. */
+int64_t ext_now_ns(void);
+
 /* What `exc` says, as STK_EFOREIGN. */
 void ext_describe(PyObject *exc, stk_diag *diag);
 

@@ -46,7 +46,7 @@ PyObject *ext_item_take_value(stk_item *item)
     return f ? stk_foreign_take(&f) : NULL;
 }
 
-static PyObject *take_exception(void)
+PyObject *ext_take_exception(void)
 {
 #if PY_VERSION_HEX >= 0x030c0000
     return PyErr_GetRaisedException();
@@ -77,7 +77,7 @@ void ext_describe(PyObject *exc, stk_diag *diag)
 stk_err ext_item_fail(ext_state *state, stk_item *item, PyObject *report, PyObject *value,
                       stk_diag *diag)
 {
-    PyObject *exc = take_exception();
+    PyObject *exc = ext_take_exception();
     if (report) {
         PyObject *told = PyObject_CallFunction(report, "OOL", exc, value ? value : Py_None,
                                                (long long)stk_item_id(item));

@@ -199,9 +199,9 @@ static PyObject *plan_merge(PyObject *op, PyObject *args)
 
 static PyObject *plan_port(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"name",         "concurrency",      "on_error",
-                            "max_failures", "max_failure_rate", "shared_limit",
-                            "group",        NULL};
+    static char *names[] = {
+        "name",         "concurrency", "on_error", "max_failures", "max_failure_rate",
+        "shared_limit", "group",       NULL};
     stk_stage_opts opts = {0};
     PyObject *on_error;
     long long max_failures;
@@ -355,8 +355,9 @@ static PyMethodDef plan_methods[] = {
     {"port_source", plan_port_source, METH_O,
      PyDoc_STR("port_source($self, group, /)\n--\n\nIn place of a source: what is put.")},
     {"port_merge", plan_port_merge, METH_VARARGS,
-     PyDoc_STR("port_merge($self, inputs, group, /)\n--\n\nIn place of a source: takes from several "
-               "plans, puts what it likes.")},
+     PyDoc_STR(
+         "port_merge($self, inputs, group, /)\n--\n\nIn place of a source: takes from several "
+         "plans, puts what it likes.")},
     {"batch", (PyCFunction)(void (*)(void))plan_batch, METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("batch($self, n, *, drop_last, keep_empty)\n--\n\nGroups n samples.")},
     {"unbatch", plan_unbatch, METH_NOARGS,

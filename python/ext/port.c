@@ -97,6 +97,27 @@ static PyObject *port_take(PyObject *op, PyObject *args)
     }
 }
 
+/* None: there is no result. */
+static bool slip_settle(ext_state *state, Slip *self, PyObject *value)
+{
+    Py_CLEAR(self->value);
+    if (!self->item) return true;
+    if (value != Py_None) return ext_item_set_value(state, self->item, Py_NewRef(value));
+    Py_XDECREF(ext_item_take_value(self->item));
+    stk_port_skip(self->item);
+    return true;
+}
+
+/* The item stays as it is, and goes down that path. */
+static bool slip_send(Slip *self, PyObject *number)
+{
+    const long path = PyLong_AsLong(number);
+    if (path == -1 && PyErr_Occurred()) return false;
+    Py_CLEAR(self->value);
+    if (self->item) stk_item_set_path(self->item, (size_t)path);
+    return true;
+}
+
 static PyObject *port_slip(PyObject *op, PyObject *args)
 {
     Port *self = (Port *)op;
@@ -140,6 +161,59 @@ static PyObject *port_put(PyObject *op, PyObject *args)
     return PyLong_FromSize_t(done);
 }
 
+/* Calls an async op and runs what it gives to its first wait.  *waits_for: what it waits for, or
+ * NULL: it has ended, and *result is what it gave, or NULL with an exception. */
+static PyObject *begin_op(PyObject *call, PyObject *value, PyObject **result, PyObject **waits_for)
+{
+    *result = *waits_for = NULL;
+    PyObject *steps = PyObject_CallOneArg(call, value);
+    if (!steps) return NULL;
+    PyObject *got = NULL;
+    switch (PyIter_Send(steps, Py_None, &got)) {
+    case PYGEN_RETURN: *result = got; break;
+    case PYGEN_NEXT: *waits_for = got; break;
+    case PYGEN_ERROR: break;
+    }
+    return steps;
+}
+
+#define RUN_NS 50000 /* then what is done goes on, although there is more to do */
+
+/* One by one, as long as ops end without a wait: gives (how many, None, None), or of the one that
+ * did not (its index, its coroutine, what it waits for) or (its index, its coroutine or None, its
+ * exception). */
+static PyObject *port_run(PyObject *op, PyObject *args)
+{
+    ext_state *state = state_of(op);
+    PyObject *call, *list;
+    int routes;
+    if (!PyArg_ParseTuple(args, "OO!p:run", &call, &PyList_Type, &list, &routes)) return NULL;
+    const int64_t begin = ext_now_ns();
+    const Py_ssize_t n = PyList_GET_SIZE(list);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (i % 16 == 15 && ext_now_ns() - begin > RUN_NS)
+            return Py_BuildValue("nOO", i, Py_None, Py_None);
+        Slip *slip = (Slip *)PyList_GET_ITEM(list, i);
+        if (!Py_IS_TYPE(slip, state->slip_type) || !slip->value) {
+            PyErr_SetString(PyExc_TypeError, "run() takes slips that have no result yet");
+            return NULL;
+        }
+        PyObject *result, *waits_for;
+        PyObject *steps = begin_op(call, slip->value, &result, &waits_for);
+        if (waits_for) return Py_BuildValue("nNN", i, steps, waits_for);
+        if (!result) {
+            PyObject *exc = ext_take_exception();
+            if (!steps) steps = Py_NewRef(Py_None);
+            return Py_BuildValue("nNN", i, steps, exc);
+        }
+        Py_DECREF(steps);
+        const bool set = routes ? slip_send(slip, result) : slip_settle(state, slip, result);
+        Py_DECREF(result);
+        if (!set) return NULL;
+    }
+    return Py_BuildValue("nOO", n, Py_None, Py_None);
+}
+
 static PyObject *port_mark(PyObject *op, PyObject *arg)
 {
     Port *self = (Port *)op;
@@ -176,13 +250,20 @@ static void port_dealloc(PyObject *op)
 
 static PyMethodDef port_methods[] = {
     {"take", port_take, METH_VARARGS,
-     PyDoc_STR("take($self, input, max, /)\n--\n\nA list of Slips; None: not yet; or EPOCH_END, END, "
-               "CANCELLED.")},
+     PyDoc_STR(
+         "take($self, input, max, /)\n--\n\nA list of Slips; None: not yet; or EPOCH_END, END, "
+         "CANCELLED.")},
     {"slip", port_slip, METH_VARARGS,
      PyDoc_STR("slip($self, value, id, epoch, /)\n--\n\nA Slip with a result; or CANCELLED.")},
     {"put", port_put, METH_VARARGS,
      PyDoc_STR("put($self, slips, busy, /)\n--\n\nHow many of the first 64 slips had room; -1: the "
                "stage is over.")},
+    {"run", port_run, METH_VARARGS,
+     PyDoc_STR(
+         "run($self, call, slips, routes, /)\n--\n\nAwaits call(value) of one slip after the "
+         "other, as long "
+         "as none waits: (how many, None, None); (index, coroutine, what it waits for); or (index, "
+         "coroutine or None, exception).")},
     {"mark", port_mark, METH_O,
      PyDoc_STR("mark($self, epoch, /)\n--\n\nThe end of an epoch: 1, 0 without room, or -1.")},
     {"close", port_close, METH_NOARGS, PyDoc_STR("close($self, /)\n--\n\nNo more puts.")},
@@ -210,26 +291,13 @@ PyType_Spec ext_port_spec = {
 
 static PyObject *slip_set(PyObject *op, PyObject *value)
 {
-    Slip *self = (Slip *)op;
-    Py_CLEAR(self->value);
-    if (!self->item) Py_RETURN_NONE;
-    if (value == Py_None) {
-        Py_XDECREF(ext_item_take_value(self->item));
-        stk_port_skip(self->item);
-    }
-    else if (!ext_item_set_value(state_of(op), self->item, Py_NewRef(value))) {
-        return NULL;
-    }
+    if (!slip_settle(state_of(op), (Slip *)op, value)) return NULL;
     Py_RETURN_NONE;
 }
 
-static PyObject *slip_route(PyObject *op, PyObject *arg)
+static PyObject *slip_route(PyObject *op, PyObject *path)
 {
-    Slip *self = (Slip *)op;
-    const long path = PyLong_AsLong(arg);
-    if (path == -1 && PyErr_Occurred()) return NULL;
-    Py_CLEAR(self->value);
-    if (self->item) stk_item_set_path(self->item, (size_t)path);
+    if (!slip_send((Slip *)op, path)) return NULL;
     Py_RETURN_NONE;
 }
 
@@ -292,7 +360,8 @@ static void slip_dealloc(PyObject *op)
 }
 
 static PyMethodDef slip_methods[] = {
-    {"set", slip_set, METH_O, PyDoc_STR("set($self, value, /)\n--\n\nIts result; None: it has none.")},
+    {"set", slip_set, METH_O,
+     PyDoc_STR("set($self, value, /)\n--\n\nIts result; None: it has none.")},
     {"route", slip_route, METH_O,
      PyDoc_STR("route($self, path, /)\n--\n\nIts value stays, and it goes down that path.")},
     {"fail", slip_fail, METH_VARARGS,

@@ -41,20 +41,13 @@ stk_run *ext_run_borrow(ext_state *state, PyObject *op)
     return NULL;
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
-}
-
 /* How long to wait before looking again: signals are handled by the main thread alone, so no
  * other needs to wake for them.  Python's main thread is the process's first. */
 static int64_t slice(int64_t deadline)
 {
     int64_t left = STK_FOREVER;
     if (deadline != STK_FOREVER) {
-        left = deadline - now_ns();
+        left = deadline - ext_now_ns();
         if (left < 0) left = STK_NOWAIT;
     }
     if (gettid() != getpid()) return left;
@@ -76,7 +69,7 @@ static stk_err wait_items(stk_run *core, int64_t timeout, PyObject *grow, taken 
     t->diag.text[0] = 0;
     /* What is there needs no wait, and no contest for the GIL afterwards. */
     stk_err err = stk_run_next_items(core, STK_NOWAIT, most, t->items, &t->n, &t->diag);
-    const int64_t deadline = timeout == STK_FOREVER ? STK_FOREVER : now_ns() + timeout;
+    const int64_t deadline = timeout == STK_FOREVER ? STK_FOREVER : ext_now_ns() + timeout;
     while ((err == STK_ETIMEOUT || err == STK_EAGAIN) && timeout != STK_NOWAIT) {
         if (grow != Py_None) ext_run_grow(core, grow);
         const int64_t wait = slice(deadline);
@@ -85,7 +78,7 @@ static stk_err wait_items(stk_run *core, int64_t timeout, PyObject *grow, taken 
         Py_END_ALLOW_THREADS
         if (err != STK_ETIMEOUT && err != STK_EAGAIN) break;
         if (PyErr_CheckSignals() < 0) return STK_OK;
-        if (deadline != STK_FOREVER && now_ns() >= deadline) break;
+        if (deadline != STK_FOREVER && ext_now_ns() >= deadline) break;
     }
     return err;
 }
@@ -196,7 +189,7 @@ static PyObject *run_stop(PyObject *op, PyObject *arg)
 
     stk_diag diag = {0};
     stk_err err;
-    const int64_t deadline = timeout == STK_FOREVER ? STK_FOREVER : now_ns() + timeout;
+    const int64_t deadline = timeout == STK_FOREVER ? STK_FOREVER : ext_now_ns() + timeout;
     for (;;) {
         const int64_t wait = slice(deadline);
         Py_BEGIN_ALLOW_THREADS
@@ -204,7 +197,7 @@ static PyObject *run_stop(PyObject *op, PyObject *arg)
         Py_END_ALLOW_THREADS
         if (err != STK_ETIMEOUT) break;
         if (PyErr_CheckSignals() < 0) return NULL;
-        if (deadline != STK_FOREVER && now_ns() >= deadline) break;
+        if (deadline != STK_FOREVER && ext_now_ns() >= deadline) break;
     }
     ext_state *state = PyType_GetModuleState(Py_TYPE(op));
     stk_foreign_drain(state->domain);

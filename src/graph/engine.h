@@ -116,11 +116,11 @@ struct stk_run {
     lane *lent;       /* of foreign threads */
     group *groups;    /* [num_groups]; the first stands for the run's own threads and is not used */
     size_t num_groups;
-    atomic_bool wide; /* results cost so little that the reader may take many at once */
+    atomic_bool wide;  /* results cost so little that the reader may take many at once */
     int32_t notifying; /* threads inside run_notify */
-    uint64_t told;    /* groups whose shortage the foreign side knows of */
-    int32_t watching; /* threads that wait no longer than until a burst is overdue */
-    bool watch_asked; /* one that waits will look at the bursts */
+    uint64_t told;     /* groups whose shortage the foreign side knows of */
+    int32_t watching;  /* threads that wait no longer than until a burst is overdue */
+    bool watch_asked;  /* one that waits will look at the bursts */
     uint64_t judged, judged_failed; /* stages that share the plan's limit */
     stk_item *pool;                 /* free items */
     int64_t ticked;

@@ -37,7 +37,7 @@ struct stk_plan {
     stk_diag diag;
     stk_source *source;
     uint32_t source_group;
-    bool ported; /* what another runtime puts, in place of a source or merge */
+    bool ported;       /* what another runtime puts, in place of a source or merge */
     size_t num_inputs; /* of a merge, in place of a source */
     stk_plan *inputs[STK_MAX_PATHS];
     double weights[STK_MAX_PATHS];

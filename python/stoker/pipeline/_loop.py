@@ -11,7 +11,7 @@ from .. import _stoker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor, ThreadPoolExecutor
     from contextlib import AbstractAsyncContextManager
     from typing import Any, Final
@@ -93,6 +93,12 @@ class Port:
         if n < 0:
             raise StageOver
         return slips[n:]
+
+    def run(
+        self, call: Callable[[Any], Any], slips: list[_stoker.Slip], routes: bool
+    ) -> tuple[int, Any, Any]:
+        """See _stoker.Port.run."""
+        return self._port.run(call, slips, routes)
 
     async def put_value(self, value: object, id: int, epoch: int, busy: float = 0.0) -> None:
         await self.put([self.slip(value, id, epoch)], busy)

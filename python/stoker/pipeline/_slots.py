@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from types import coroutine
 
 from .. import _stoker
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["AsyncMap"]
 
 _BURST: Final = 64
-_BURST_S: Final = 50e-6  # then what is done goes on, although there is more to do
 
 
 @coroutine
@@ -84,7 +82,7 @@ class _Slots:
         self._stage = stage
         self._call = call
         self._port = port
-        self._pending: deque[tuple[int, _stoker.Slip]] = deque()  # taken, not begun
+        self._pending: list[_stoker.Slip] = []  # taken, not begun; the first is number _taken - its length
         self._tasks: set[asyncio.Task[None]] = set()
         self._taking = False  # a slot waits for input
         self._ended = False
@@ -134,11 +132,11 @@ class _Slots:
             return _BURST
         return self._stage._concurrency + 2 - (self._taken - self._gone)
 
-    async def _next(self) -> tuple[int, _stoker.Slip] | None:
-        """The next item; None: there is none, or another slot looks for it."""
+    async def _next(self) -> bool:
+        """Waits for items.  False: there are none, or another slot looks for them."""
         while not self._pending:
             if self._taking or self._ended:
-                return None
+                return False
             self._taking = True
             try:
                 while self._room() <= 0:
@@ -149,11 +147,11 @@ class _Slots:
                 elif got is _stoker.EPOCH_END:
                     await self._end_epoch()
                 else:
-                    self._pending.extend(enumerate(got, self._taken))
+                    self._pending = got
                     self._taken += len(got)
             finally:
                 self._taking = False
-        return self._pending.popleft()
+        return True
 
     async def _end_epoch(self) -> None:
         while len(self._tasks) > 1 or self._gone < self._taken:
@@ -162,96 +160,73 @@ class _Slots:
         self._epochs += 1
 
     async def _slot(self) -> None:
-        done: list[_stoker.Slip] = []
-        begin = time.perf_counter()
-        while True:
-            if done and not self._pending:
-                await self._put(done, time.perf_counter() - begin)
-                done = []
-            item = self._pending.popleft() if self._pending else await self._next()
-            if item is None:
-                break
-            if not done:
-                begin = time.perf_counter()
-            number, slip = item
-            waits = await self._step(slip, done, begin)
-            if self._stage._ordered:
-                self._ready[number] = slip
-                done = []
-                if waits or not self._pending or len(self._ready) >= _BURST:
-                    await self._put_ready(time.perf_counter() - begin)
+        while self._pending or await self._next():
+            burst, self._pending = self._pending, []
+            number = self._taken - len(burst)
+            begin = time.perf_counter()
+            n, steps, waits_for = self._port.run(self._call, burst, self._stage._is_router)
+            busy = time.perf_counter() - begin
+            done, self._pending = burst[:n], burst[n:]
+            if waits_for is None:
+                await self._deliver(number, done, busy)
                 continue
-            if waits:
-                done = []
-            done.append(slip)
-            if waits or len(done) >= _BURST or time.perf_counter() - begin > _BURST_S:
-                await self._put(done, time.perf_counter() - begin)
-                done = []
+            slip, self._pending = self._pending[0], self._pending[1:]
+            if isinstance(waits_for, BaseException):
+                self._fail(slip, waits_for, steps is None)
+                done.append(slip)
+                await self._deliver(number, done, busy)
+                continue
+            putting = self._leave(number, done, busy)
+            begin = time.perf_counter()
+            try:
+                await self._finish(slip, steps, waits_for)
+            finally:
+                if putting is not None:
+                    await putting
+            await self._deliver(number + n, [slip], time.perf_counter() - begin)
 
-    async def _step(self, slip: _stoker.Slip, done: list[_stoker.Slip], begin: float) -> bool:
-        """Runs the op.  True: it waited, and what was done before it has gone on."""
-        waits = False
-        value = slip.value
+    async def _finish(self, slip: _stoker.Slip, steps: Any, waits_for: Any) -> None:
         try:
-            steps: Any = self._call(value)
-        except Exception as error:  # before it began: it cannot be called so
-            slip.fail(error, True)
-            return False
-        try:
-            if not hasattr(steps, "send"):
-                result = await steps
-            else:
-                try:
-                    waits_for = steps.send(None)
-                except StopIteration as stop:
-                    result = stop.value
-                else:
-                    waits = True
-                    putting = self._leave(done, begin)
-                    try:
-                        result = await _resume(steps, waits_for)
-                    finally:
-                        if putting is not None:
-                            await putting
+            result = await _resume(steps, waits_for)
         except StageOver:
             raise
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                 raise  # not by the op
-            if self._stage._log is not None:
-                self._stage._log(error, value, slip.id)
-            slip.fail(error, not isinstance(error, (Exception, asyncio.CancelledError)))
+            self._fail(slip, error, False)
         else:
-            if self._stage._is_router:
-                slip.route(result)
-            else:
-                slip.set(result)
-        return waits
+            (slip.route if self._stage._is_router else slip.set)(result)
 
-    def _leave(self, done: list[_stoker.Slip], begin: float) -> asyncio.Task[None] | None:
+    def _fail(self, slip: _stoker.Slip, error: BaseException, uncallable: bool) -> None:
+        """uncallable: the op could not even be called, which no other item will change."""
+        if self._stage._log is not None:
+            self._stage._log(error, slip.value, slip.id)
+        fatal = uncallable or not isinstance(error, (Exception, asyncio.CancelledError))
+        slip.fail(error, fatal)
+
+    def _leave(
+        self, number: int, done: list[_stoker.Slip], busy: float
+    ) -> asyncio.Task[None] | None:
         """An op waits: what was done goes on, and another slot takes the next item."""
-        rest = done
-        if self._stage._ordered:
-            rest = []
-            task = asyncio.get_running_loop().create_task(self._put_ready(0.0)) if self._ready else None
-        else:
-            task = None
-            if done:
-                rest = self._port.put_now(done, time.perf_counter() - begin)
-                self._gone += len(done) - len(rest)
-        if rest:
-            task = asyncio.get_running_loop().create_task(self._put(rest, 0.0))
+        putting = None
+        if done and not self._stage._ordered:
+            rest = self._port.put_now(done, busy)
+            self._gone += len(done) - len(rest)
+            done, busy, number = rest, 0.0, -1
+        if done:
+            putting = asyncio.get_running_loop().create_task(self._deliver(number, done, busy))
         if not self._taking and not self._ended and len(self._tasks) < self._stage._concurrency:
             self._start()
-        return task
+        return putting
 
-    async def _put(self, done: list[_stoker.Slip], busy: float) -> None:
-        n = len(done)
-        await self._port.put(done, busy)
-        self._gone += n
-        self._tell()
-
-    async def _put_ready(self, busy: float) -> None:
+    async def _deliver(self, number: int, done: list[_stoker.Slip], busy: float) -> None:
+        """Puts slips, of which the first has that number."""
+        if not done:
+            return
+        if not self._stage._ordered:
+            await self._put(done, busy)
+            return
+        self._ready.update(enumerate(done, number))
         if self._putting:
             return
         self._putting = True
@@ -264,3 +239,9 @@ class _Slots:
                 busy = 0.0
         finally:
             self._putting = False
+
+    async def _put(self, done: list[_stoker.Slip], busy: float) -> None:
+        n = len(done)
+        await self._port.put(done, busy)
+        self._gone += n
+        self._tell()

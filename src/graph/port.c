@@ -122,7 +122,7 @@ stk_err stk_port_put(stk_run *run, size_t index, stk_item **items, size_t num, i
             err = STK_ECANCELLED;
         else if (*done < num)
             err = STK_EAGAIN;
-        n->port.want_out = err == STK_EAGAIN;
+        n->port.want_out |= err == STK_EAGAIN; /* another put may be waiting */
     }
     run_leave(run);
     if (*done > 0) run_unref(run, (int)*done); /* the caller has one of its own */
@@ -137,7 +137,7 @@ stk_err stk_port_mark(stk_run *run, size_t index, int64_t epoch)
     run_lock(run);
     stk_err err = over(n) ? STK_ECANCELLED : edge_room(n->out) ? STK_OK : STK_EAGAIN;
     stk_item *mark = err ? NULL : run_item_get(run);
-    n->port.want_out = err == STK_EAGAIN;
+    n->port.want_out |= err == STK_EAGAIN;
     if (mark) {
         mark->state = ITEM_MARK;
         stk_item_set_id(mark, -1, epoch);

@@ -167,7 +167,7 @@ class _Slots:
             n, steps, waits_for = self._port.run(self._call, burst, self._stage._is_router)
             busy = time.perf_counter() - begin
             done, self._pending = burst[:n], burst[n:]
-            if waits_for is None:
+            if steps is None and waits_for is None:
                 await self._deliver(number, done, busy)
                 continue
             slip, self._pending = self._pending[0], self._pending[1:]

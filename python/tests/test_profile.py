@@ -1,117 +1,50 @@
-"""Profiles: which runs they make, of what, and what they say of them.
-
-The runs are those of a model that is as fast as it says, so that figures can be known.
-"""
+"""Profiles: which runs they make, of what, and what they say of them."""
 
 from __future__ import annotations
 
 import logging
 import pickle
+import threading
 from contextlib import contextmanager
 
 import pytest
 
-from stoker.pipeline import ProfileHook, ProfileResult, _profile, config, profile_pipeline
+from stoker import PipelineBuilder, PipelineFailure
+from stoker.pipeline import ProfileHook, ProfileResult, _profile, build_pipeline, config, profile_pipeline
 from stoker.pipeline.defs import (
     MAIN_PROCESS,
     Aggregate,
-    AggregateConfig,
     Aggregator,
     Disaggregate,
-    DisaggregateConfig,
     Merge,
-    MergeConfig,
     PathVariants,
-    PathVariantsConfig,
     Pipe,
-    PipeConfig,
     PipelineConfig,
     PlacementConfig,
     ProcessPoolExecutorConfig,
     SinkConfig,
     SourceConfig,
 )
+from support import ok, pass_time, script
 
 FIVE = [32, 16, 8, 4, 1]
 
 
-class Clock:
-    now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-
-class Model:
-    """A pipeline in one thread, whose stages take a second for `concurrency` items."""
-
-    clock: Clock
-    runs: list[tuple[list[str], int]]
-
-    def __init__(self, cfg, *, num_threads):
-        self.runs.append(([stage.name for stage in cfg.pipes], num_threads))
-        self.cfg = cfg
-
-    def items(self, src):
-        if isinstance(src, MergeConfig):
-            for upstream in src.pipeline_configs:
-                yield from Model.__iter__(self.of(upstream))
-        else:
-            yield from src.source
-
-    def of(self, cfg):
-        other = object.__new__(Model)
-        other.cfg = cfg
-        return other
-
-    def __iter__(self):
-        items = self.items(self.cfg.src)
-        for stage in self.cfg.pipes:
-            items = self.stage(stage, items)
-        return iter(items)
-
-    def stage(self, stage, items):
-        if isinstance(stage, PipeConfig):
-            for item in items:
-                self.clock.now += 1 / stage.concurrency
-                made = stage.op(item)
-                if made is not None:
-                    yield made
-        elif isinstance(stage, AggregateConfig):
-            for item in items:
-                made = stage.op.accumulate(item)
-                if made is not None:
-                    yield made
-            if not stage.drop_last and (made := stage.op.flush()) is not None:
-                yield made
-        elif isinstance(stage, DisaggregateConfig):
-            for item in items:
-                yield from item
-        elif isinstance(stage, PathVariantsConfig):
-            for item in items:
-                path = stage.paths[stage.router(item)]
-                yield from Model(PipelineConfig(SourceConfig([item]), path, SinkConfig(1)), num_threads=0)
-        else:
-            yield from items
-
-    @contextmanager
-    def auto_stop(self):
-        yield
-        self.clock.now += 1000  # not the stage's
-
-    def stats(self):
-        return {"queues": [{"empty": 0.9}, {"empty": 0.25}]}
-
-
 @pytest.fixture(autouse=True)
-def model(monkeypatch):
-    Model.clock, Model.runs = Clock(), []
-    monkeypatch.setattr(_profile, "build_pipeline", Model)
-    monkeypatch.setattr(_profile, "time", Model.clock)
-    monkeypatch.delenv("LOCAL_RANK", raising=False)
-    for name in ("_profile_hook", "_profile_callback"):
+def runs(monkeypatch):
+    """The stages and the threads of each pipeline that a profile builds."""
+    made = []
+
+    def build(cfg, *, num_threads):
+        made.append(([stage.name for stage in cfg.pipes], num_threads))
+        return build_pipeline(cfg, num_threads=num_threads)
+
+    monkeypatch.setattr(_profile, "build_pipeline", build)
+    for name in ("LOCAL_RANK", "STOKER_PIPELINE_DIAGNOSTIC_MODE", "SPDL_PIPELINE_DIAGNOSTIC_MODE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("_profile_hook", "_profile_callback", "_build_callback"):
         monkeypatch.setattr(config, name, None)
-    return Model
+    return made
 
 
 def pipeline(source, *stages):
@@ -122,24 +55,90 @@ def double(x):
     return 2 * x
 
 
-def test_every_stage_alone(model):
+def test_every_stage_alone(runs):
     seen = []
     cfg = pipeline(range(100), Pipe(double, name="double", concurrency=7), Pipe(seen.append, name="keep"))
     results = profile_pipeline(cfg, 40)
     assert [result.name for result in results] == ["double", "keep"]
     assert [[entry.concurrency for entry in result.stats] for result in results] == [FIVE, FIVE]
     # Stage and threads alike; the first run only fetches.
-    assert model.runs[0][0] == [] and model.runs[1:] == [
-        ([name], n) for name in ("double", "keep") for n in FIVE
-    ]
-    assert seen == [2 * x for x in range(40)] * 5
+    assert runs[0][0] == [] and runs[1:] == [([name], n) for name in ("double", "keep") for n in FIVE]
+    assert len(seen) == 5 * 40
+    for i in range(5):
+        assert sorted(seen[40 * i : 40 * i + 40]) == [2 * x for x in range(40)]
     for entry in results[0].stats:
-        assert entry.qps == pytest.approx(entry.concurrency) and entry.occupancy_rate == 0.75
+        assert entry.qps > 0 and 0 <= entry.occupancy_rate <= 1
         assert tuple(entry) == (entry.concurrency, entry.qps, entry.occupancy_rate)
     assert all(entry.qps == 0 for entry in results[1].stats)  # it gives nothing
 
 
-def test_a_thousand_inputs_unless_told_otherwise(model):
+class Clock:
+    """Goes on by a second for each `concurrency` items of the stage that is measured."""
+
+    def __init__(self):
+        self.now, self.concurrency, self.lock = 0.0, 1, threading.Lock()
+
+    def perf_counter(self):
+        return self.now
+
+    def work(self, item):
+        with self.lock:
+            self.now += 1 / self.concurrency
+        return item
+
+
+def test_the_rate_is_that_of_the_stage(monkeypatch):
+    clock = Clock()
+
+    class Watch(ProfileHook):
+        @contextmanager
+        def stage_profile_hook(self, stage, concurrency):
+            clock.concurrency = concurrency
+            yield
+            clock.now += 1000  # not the stage's
+
+    monkeypatch.setattr(_profile, "time", clock)
+    (result,) = profile_pipeline(pipeline(range(64), Pipe(clock.work)), hook=Watch())
+    assert [entry.qps for entry in result.stats] == pytest.approx(FIVE)
+
+
+def test_as_many_at_once_as_it_says():
+    most = []
+    lock, busy = threading.Lock(), 0
+
+    def op(item):
+        nonlocal busy
+        with lock:
+            busy += 1
+            most.append(busy)
+        pass_time(0.001)
+        with lock:
+            busy -= 1
+
+    profile_pipeline(pipeline(range(64), Pipe(op)))
+    peaks = [max(most[64 * i : 64 * i + 64]) for i in range(5)]
+    assert all(peak <= n for peak, n in zip(peaks, FIVE, strict=True)) and peaks[4] == 1
+    assert peaks[3] > 1
+
+
+def test_a_slow_stage_has_an_empty_queue():
+    (result,) = profile_pipeline(pipeline(range(20), Pipe(lambda x: pass_time(0.01) or x, name="slow")))
+    assert result.stats[-1].occupancy_rate < 0.5 and result.stats[-1].qps <= 100
+
+
+def test_failures():
+    def fail():
+        yield 1
+        raise LookupError("no more")
+
+    with pytest.raises(PipelineFailure, match="pipeline stages failed"):
+        profile_pipeline(pipeline(fail(), Pipe(double)))
+    strict = Pipe(lambda x: 1 // x, max_failures=0, name="strict")
+    with pytest.raises(PipelineFailure):
+        profile_pipeline(pipeline([1, 0, 2], strict))
+
+
+def test_a_thousand_inputs_unless_told_otherwise():
     seen = []
     profile_pipeline(pipeline(range(5000), Pipe(seen.append, name="keep")))
     assert len(seen) == 5 * 1000
@@ -150,16 +149,16 @@ def test_a_thousand_inputs_unless_told_otherwise(model):
         profile_pipeline(pipeline(range(3)), 0)
 
 
-def test_aggregates_run_with_one(model):
+def test_aggregates_run_with_one():
     seen = []
     cfg = pipeline(range(10), Aggregate(4), Disaggregate(), Pipe(seen.append, name="keep"))
     aggregate, disaggregate, keep = profile_pipeline(cfg)
     assert [[e.concurrency for e in r.stats] for r in (aggregate, disaggregate, keep)] == [[1], [1], FIVE]
     assert "aggregate" in aggregate.name and disaggregate.name == "disaggregate"
-    assert seen == list(range(10)) * 5
+    assert sorted(seen) == sorted(list(range(10)) * 5)
 
 
-def test_aggregators_keep_their_state(model):
+def test_aggregators_keep_their_state():
     class Sum(Aggregator):
         total = 0
 
@@ -174,40 +173,42 @@ def test_aggregators_keep_their_state(model):
     assert op.total == 0
 
 
-def test_upstream_pipelines_come_first(model):
+def test_upstream_pipelines_come_first():
     seen = []
     left = pipeline(range(3), Pipe(double, name="left"))
     right = pipeline(range(10, 13), Pipe(double, name="right"))
     cfg = PipelineConfig(Merge([left, right]), (Pipe(seen.append, name="keep"),), SinkConfig(3))
     assert [result.name for result in profile_pipeline(cfg)] == ["left", "right", "keep"]
-    assert seen == [0, 2, 4, 20, 22, 24] * 5
+    assert sorted(seen) == sorted([0, 2, 4, 20, 22, 24] * 5)
 
 
-def test_variants_and_regions_pass_their_items_on(model):
+def test_variants_pass_their_items_on(runs):
     seen = []
     paths = [[Pipe(double, name="even")], [Pipe(str, name="odd")]]
-    region = ProcessPoolExecutorConfig(1)
     cfg = pipeline(
         range(4),
         PathVariants(lambda x: x % 2, paths),
         Pipe(lambda x: [x], name="wrap"),
-        PlacementConfig(region),
-        Pipe(lambda x: x * 2, name="twice"),
-        PlacementConfig(region),
-        Pipe(len, name="len"),
-        PlacementConfig(MAIN_PROCESS),
         Pipe(seen.append, name="keep"),
-        PlacementConfig(region),
-        Pipe(double, name="left open"),
     )
     assert [result.name for result in profile_pipeline(cfg)] == ["wrap", "keep"]
-    assert seen == [2, 2, 2, 2] * 5
-    names = [names for names, _ in model.runs]
-    assert ["placement", "twice", "placement", "len", "placement"] in names
-    assert ["placement", "left open"] in names
+    assert sorted(map(repr, seen)) == sorted(["[0]", "['1']", "[4]", "['3']"] * 5)
+    assert [names for names, _ in runs].count(["path_variants"]) == 1
 
 
-def test_callbacks(model, caplog):
+def test_stages_of_a_region_stay_together():
+    region = PlacementConfig(ProcessPoolExecutorConfig(1))
+    end = PlacementConfig(MAIN_PROCESS)
+    one, two, three = (Pipe(double, name=name) for name in ("one", "two", "three"))
+    assert list(_profile._steps([one, region, two, region, three, end, one])) == [
+        (one,),
+        (region, two, region, three, end),
+        (one,),
+    ]
+    assert list(_profile._steps([one, end, region, two])) == [(one,), (region, two)]
+
+
+def test_callbacks(caplog):
     told = []
     cfg = pipeline(range(3), Pipe(double, name="one"), Pipe(double, name="two"))
     results = profile_pipeline(cfg, callback=told.append)
@@ -223,7 +224,7 @@ def test_callbacks(model, caplog):
     assert caplog.text.count("LookupError: no such table") == 2
 
 
-def test_results_are_logged_where_nobody_takes_them(model, caplog):
+def test_results_are_logged_where_nobody_takes_them(caplog):
     caplog.set_level(logging.INFO, "stoker.pipeline")
     profile_pipeline(pipeline(range(3), Pipe(double, name="one")))
     assert "one:" in caplog.text and "concurrency 32" in caplog.text
@@ -247,7 +248,7 @@ class Hook(ProfileHook):
 
 
 @pytest.mark.parametrize("default", [False, True])
-def test_hooks(model, default):
+def test_hooks(default):
     hook = Hook()
     if default:
         config.set_default_profile_hook(hook)
@@ -260,11 +261,11 @@ def test_hooks(model, default):
     assert hook.log == ["begin", *between, "end"]
 
 
-@pytest.mark.parametrize(("rank", "runs"), [("0", True), ("", True), ("1", False), ("7", False)])
-def test_only_on_the_first_rank(model, monkeypatch, rank, runs):
+@pytest.mark.parametrize(("rank", "does"), [("0", True), ("", True), ("1", False), ("7", False)])
+def test_only_on_the_first_rank(monkeypatch, runs, rank, does):
     monkeypatch.setenv("LOCAL_RANK", rank)
     results = profile_pipeline(pipeline(range(3), Pipe(double, name="one")))
-    assert bool(results) is bool(model.runs) is runs
+    assert bool(results) is bool(runs) is does
 
 
 def test_results_are_plain_values():
@@ -286,11 +287,13 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_diagnostic_mode(model, monkeypatch, capsys, way):
+def test_diagnostic_mode(monkeypatch, capsys, runs, way):
+    monkeypatch.setenv("STOKER_PIPELINE_DIAGNOSTIC_MODE", "1")
     monkeypatch.setenv("STOKER_PIPELINE_DIAGNOSTIC_MODE_NUM_ITEMS", "7")
     seen = []
-    made = _profile.diagnostic_pipeline(pipeline(range(100), Pipe(seen.append, name="keep")))
-    assert not model.runs and "diagnostic" in repr(made) and "keep" in str(made)
+    made = build_pipeline(pipeline(range(100), Pipe(seen.append, name="keep")), num_threads=1)
+    assert not runs and "diagnostic" in repr(made) and "keep" in str(made)
+    assert made.stats()["stages"] == [] and made.failures() == []
     made.stop()
     with pytest.raises(SystemExit) as raised:
         WAYS[way](made)
@@ -298,17 +301,54 @@ def test_diagnostic_mode(model, monkeypatch, capsys, way):
     assert "keep:" in capsys.readouterr().err
 
 
-def test_diagnostic_mode_with_a_callback(model, capsys):
+def test_diagnostic_mode_with_a_callback(monkeypatch, capsys):
+    monkeypatch.setenv("SPDL_PIPELINE_DIAGNOSTIC_MODE", "1")
     told = []
     config.set_default_profile_callback(told.append)
+    builder = PipelineBuilder().add_source(range(3)).pipe(double, name="one").add_sink()
     with pytest.raises(SystemExit):
-        _profile.diagnostic_pipeline(pipeline(range(3), Pipe(double, name="one"))).start()
+        builder.build(num_threads=1).start()
     assert [result.name for result in told] == ["one"] and capsys.readouterr().err == ""
 
 
-def test_pipelines_of_a_profile_are_not_diagnosed(model, monkeypatch):
-    cfg = pipeline(range(3), Pipe(lambda x: made.append(_profile.diagnostic_pipeline(cfg)), name="one"))
+def test_diagnostic_mode_by_the_environment_alone():
+    code = """
+        from stoker.dataloader import DataLoader
+        list(DataLoader(range(5), preprocessor=abs))
+        print("never reached")
+        """
+    done = script(code, STOKER_PIPELINE_DIAGNOSTIC_MODE="1")
+    assert (done.returncode, done.stdout) == (0, "") and "abs:" in done.stderr
+    assert ok(code, STOKER_PIPELINE_DIAGNOSTIC_MODE="0") == "never reached\n"
+
+
+def test_pipelines_within_a_profile_run(monkeypatch):
+    """Those that it builds itself, and those that its stages build."""
+    monkeypatch.setenv("STOKER_PIPELINE_DIAGNOSTIC_MODE", "1")
+    told = []
+    config.set_default_build_callback(told.append)
+
+    def nested(x):
+        return sum(build_pipeline(pipeline(range(x), Pipe(double)), num_threads=1))
+
     made = []
+    cfg = pipeline(range(3), Pipe(nested, name="nested"), Pipe(made.append, name="keep"))
     profile_pipeline(cfg)
-    assert made == [None] * 15
-    assert _profile.diagnostic_pipeline(cfg) is not None
+    assert sorted(made) == sorted([0, 0, 2] * 5) and told == []
+    with pytest.raises(SystemExit):
+        next(iter(build_pipeline(cfg, num_threads=1)))
+    assert told == [cfg]
+
+
+def test_build_callback(caplog):
+    told = []
+    config.set_default_build_callback(told.append)
+    cfg = pipeline(range(3), Pipe(double))
+    assert list(build_pipeline(cfg, num_threads=1)) == [0, 2, 4] and told == [cfg]
+
+    def fail(cfg):
+        raise LookupError("no such table")
+
+    config.set_default_build_callback(fail)
+    assert list(build_pipeline(cfg, num_threads=1)) == [0, 2, 4]
+    assert "LookupError: no such table" in caplog.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from .. import _check
+from ._announce import announce
 from ._pipeline import Pipeline
 from ._placement import check_regions
 from ._plan import PlanMaker
@@ -51,6 +52,9 @@ def build_pipeline(
     num_threads = _check.integer("num_threads", num_threads, 1, _MAX_THREADS)
     limit = _check.failure_limit(max_failures)
     check_regions(config.pipes, closed=False)
+    instead = announce(config)
+    if instead is not None:
+        return instead
     maker = PlanMaker(
         num_threads,
         limit,

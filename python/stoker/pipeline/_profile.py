@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import os
 import sys
-import threading
 import time
 from abc import ABC
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from .. import _check
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from .defs._stages import Stage
 
-__all__ = ["ProfileHook", "ProfileResult", "ProfileStats", "diagnostic_pipeline", "profile_pipeline"]
+__all__ = ["DiagnosticPipeline", "ProfileHook", "ProfileResult", "ProfileStats", "is_profiling", "profile_pipeline"]
 
 _CONCURRENCIES = (32, 16, 8, 4, 1)
 _BUFFER = 2  # items between a stage and the reader, as between two stages
@@ -227,28 +227,29 @@ def _run(
     return items, ProfileStats(concurrency, qps, 1 - queues[-1]["empty"])
 
 
-_thread = threading.local()  # .depth: how many profiles run on this thread, within each other
+_within: ContextVar[bool] = ContextVar("within a profile", default=False)  # stages run in the reader's context
 
 
 @contextmanager
 def _profiling() -> Generator[None, None, None]:
-    _thread.depth = getattr(_thread, "depth", 0) + 1
+    token = _within.set(True)
     try:
         yield
     finally:
-        _thread.depth -= 1
+        _within.reset(token)
 
 
-def diagnostic_pipeline(cfg: PipelineConfig[Any]) -> Pipeline | None:
-    """What build_pipeline() gives in diagnostic mode; None for a pipeline that a profile itself builds."""
-    return None if getattr(_thread, "depth", 0) else _DiagnosticPipeline(cfg)
+def is_profiling() -> bool:
+    """Whether a pipeline that is built here is of a profile, or of a stage that is profiled."""
+    return _within.get()
 
 
-class _DiagnosticPipeline(Pipeline):
+class DiagnosticPipeline(Pipeline):
     """Profiles its stages when it is started or read, prints the results, and ends the program."""
 
     def __init__(self, cfg: PipelineConfig[Any]) -> None:
         self._cfg = cfg  # and nothing of what a pipeline that runs needs
+        self._run = None
 
     def _diagnose(self) -> NoReturn:
         callback = defaults.get_default_profile_callback()

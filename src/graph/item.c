@@ -192,14 +192,13 @@ void stk_items_free(stk_item **items, size_t n)
 {
     if (n == 0) return;
     stk_run *run = items[0]->run;
-    const bool forked = run->generation != stk_fork_generation(); /* then they are the parent's */
-    for (size_t i = 0; i < n && !forked; i++) item_clear_data(items[i]);
-    if (!forked) run_lock(run);
-    for (size_t i = 0; i < n; i++) {
-        if (!forked) run_item_put(run, &items[i]);
-        items[i] = NULL;
+    if (run->generation != stk_fork_generation()) { /* then they are the parent's */
+        memset(items, 0, n * sizeof(*items));
+        return;
     }
-    if (forked) return;
+    for (size_t i = 0; i < n; i++) item_clear_data(items[i]);
+    run_lock(run);
+    for (size_t i = 0; i < n; i++) run_item_put(run, &items[i]);
     run_unlock(run);
     run_unref(run, (int)n);
 }

@@ -42,7 +42,7 @@ void edge_end_sources(const edge *e)
 
 /* A foreign stage stops at its first failure that ends the run: what is behind it would never be
  * seen. */
-static void stop_at(node *n)
+static void stop_at(node *n) STK_REQUIRES(run_role)
 {
     n->failed = n->order == STK_ORDER_COMPLETION;
     if (n->in) edge_end_sources(n->in);

@@ -35,7 +35,7 @@ static int32_t running_in(const stk_run *run, const stage *s)
 {
     for (size_t i = 0; i < run->num_nodes; i++) {
         const node *n = &run->nodes[i];
-        if (s >= n->stages && s < n->stages + n->num_stages) return n->running;
+        if (n->num_stages && s >= n->stages && s < n->stages + n->num_stages) return n->running;
     }
     return 0;
 }

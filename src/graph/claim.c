@@ -50,13 +50,13 @@ void edge_deliver(edge *e, stk_item *item)
     edge_append(e, item);
 }
 
-static void give_task(node *n, task *t)
+static void give_task(node *n, task *t, bool flush)
 {
     t->node = n;
     t->done = 0;
     t->end = STK_OK;
-    t->flush = false;
-    t->shared = n->group != 0;
+    t->flush = flush;
+    t->shared = n->group && n->kind != NODE_ROUTE && !flush;
     if (t->shared) shared_begin(t);
     n->running++;
     n->run->tasks++;
@@ -98,8 +98,7 @@ static bool claim_flush(node *n, task *t) STK_REQUIRES(run_role)
     }
     n->out->reserved++;
     t->num = 1;
-    give_task(n, t);
-    t->flush = true;
+    give_task(n, t, true);
     return true;
 }
 
@@ -137,7 +136,7 @@ static bool claim_map(node *n, task *t) STK_REQUIRES(run_role)
         t->items[t->num++] = item;
     }
     if (t->num == 0) return claim_flush(n, t);
-    give_task(n, t);
+    give_task(n, t, false);
     return true;
 }
 
@@ -159,7 +158,7 @@ static bool claim_source(node *n, task *t) STK_REQUIRES(run_role)
     }
     if (t->num == 0) return false;
     n->src.woken = false;
-    give_task(n, t);
+    give_task(n, t, false);
     return true;
 }
 
@@ -170,7 +169,7 @@ static bool claim_batch(node *n, task *t)
     n->batch.submitted = a->link;
     if (!a->link) n->batch.submitted_tail = NULL;
     t->assembly = a;
-    give_task(n, t);
+    give_task(n, t, false);
     return true;
 }
 
@@ -193,7 +192,7 @@ static bool claim_route(node *n, task *t)
         t->items[t->num++] = item;
     }
     if (t->num == 0) return false;
-    give_task(n, t);
+    give_task(n, t, false);
     return true;
 }
 
@@ -206,7 +205,7 @@ static bool claim(node *n, task *t) STK_REQUIRES(run_role)
     case NODE_ROUTE: return claim_route(n, t);
     case NODE_EXPAND:
         if (!expand_claim(n, t)) return false;
-        give_task(n, t);
+        give_task(n, t, false);
         return true;
     case NODE_JOIN:
     case NODE_PORT:

@@ -20,17 +20,20 @@ void run_abort(stk_run *run, stk_err err, const char *text)
     run_end(run);
 }
 
+void lane_close(lane *l)
+{
+    for (size_t k = 0; l->opened && k < l->run->num_stages; k++) {
+        if (!l->opened[k]) continue;
+        const stk_op_class *cls = stk_op_get_class(l->run->stages[k].op);
+        l->opened[k] = false;
+        if (cls->close) cls->close(l->states[k]);
+    }
+}
+
 static void close_states(stk_run *run)
 {
-    for (int32_t i = 0; run->lanes && i < run->num_threads + STK_MAX_IO_THREADS; i++) {
-        lane *l = &run->lanes[i];
-        for (size_t k = 0; l->opened && k < run->num_stages; k++) {
-            if (!l->opened[k]) continue;
-            const stk_op_class *cls = stk_op_get_class(run->stages[k].op);
-            l->opened[k] = false;
-            if (cls->close) cls->close(l->states[k]);
-        }
-    }
+    for (int32_t i = 0; run->lanes && i < run->num_threads + STK_MAX_IO_THREADS; i++)
+        lane_close(&run->lanes[i]);
 }
 
 static void close_cursors(stk_run *run)

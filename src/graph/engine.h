@@ -71,7 +71,6 @@ typedef struct task {
 
     /* Of foreign lanes, whose ops may wait for one another: see shared.c. */
     bool shared, flush;
-    atomic_bool cut;           /* nothing begins in it any more */
     _Atomic uint64_t span;     /* the next item to begin, and above it the end of what is left */
     _Atomic uint32_t finished; /* items that are done */
     size_t collected;          /* of those: taken away by others */
@@ -119,6 +118,7 @@ struct stk_run {
     atomic_bool wide;  /* results cost so little that the reader may take many at once */
     int32_t notifying; /* threads inside run_notify */
     uint64_t told;     /* groups whose shortage the foreign side knows of */
+    bool tells;        /* a lane can tell it */
     int32_t watching;  /* threads that wait no longer than until a burst is overdue */
     bool watch_asked;  /* one that waits will look at the bursts */
     uint64_t judged, judged_failed; /* stages that share the plan's limit */

@@ -213,8 +213,8 @@ static void exec_source(lane *l, task *t)
     tally *y = &l->tally[t->node->stages[0].index];
     t->diag.text[0] = 0;
     t->diag.err = STK_OK;
-    while (t->done < t->num && !t->end) {
-        stk_item *item = t->items[t->done];
+    for (size_t k = 0; !t->end && (t->shared ? shared_next(t, &k) : k < t->num); k = t->done) {
+        stk_item *item = t->items[k];
         stk_err err = cls->next(t->node->src.cursor, item, &t->diag);
         if (err == STK_EEPOCH) {
             item->state = ITEM_MARK;
@@ -234,7 +234,6 @@ static void exec_source(lane *l, task *t)
         atomic_store_explicit(&t->finished, (uint32_t)t->done, memory_order_release);
         if (t->done % GROUP == 0 && stk_clock_ns() - t->began > OVERRUN_NS) break;
         if (stk_item_cancelled(item)) break;
-        if (atomic_load_explicit(&t->cut, memory_order_relaxed)) break;
     }
     y->busy_ns += stk_clock_ns() - t->began;
 }

@@ -99,8 +99,8 @@ void expand_exec(lane *l, task *t)
     t->diag.err = STK_OK;
     t->diag.text[0] = 0;
     void *state = lane_state(l, s, &t->end, &t->diag);
-    while (!t->end && t->done < t->num) {
-        stk_item *out = t->items[t->done];
+    for (size_t k = 0; !t->end && (t->shared ? shared_next(t, &k) : k < t->num); k = t->done) {
+        stk_item *out = t->items[k];
         out->stage = x->in->stage = s;
         out->index = x->index;
         out->passed = UINT64_C(1) << s->index;
@@ -115,7 +115,6 @@ void expand_exec(lane *l, task *t)
         if (!t->shared) continue;
         atomic_store_explicit(&t->finished, (uint32_t)t->done, memory_order_release);
         if (stk_item_cancelled(out)) break;
-        if (atomic_load_explicit(&t->cut, memory_order_relaxed)) break;
     }
     if (t->end) end_cursor(s, x);
     y->busy_ns += stk_clock_ns() - t->began;

@@ -29,6 +29,20 @@ void run_wake_groups(stk_run *run)
     }
 }
 
+uint64_t lane_shortage(lane *l)
+{
+    if (!l->grow) return 0;
+    const uint64_t shortage = run_short_groups(l->run) & ~l->run->told;
+    l->run->told |= shortage;
+    return shortage;
+}
+
+void lane_tell(lane *l, uint64_t shortage)
+{
+    for (uint32_t g = 1; shortage && g < STK_MAX_GROUPS; g++)
+        if (shortage >> g & 1) l->grow(g, l->grow_ctx);
+}
+
 static bool cancelled(const stk_run *run)
 {
     return atomic_load_explicit(&run->cancelled, memory_order_relaxed);
@@ -63,6 +77,7 @@ stk_err stk_lane_new(stk_run *run, uint32_t g, stk_lane_grow_fn *grow, void *ctx
         l->lane.link = run->lent;
         run->lent = &l->lane;
         run->groups[g].inside++;
+        run->tells |= grow != NULL;
         run->told &= ~(UINT64_C(1) << g);
         atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
     }
@@ -78,10 +93,14 @@ stk_err stk_lane_work(stk_lane *l)
 {
     stk_run *run = l->run;
     if (run->generation != stk_fork_generation()) return STK_EFORK;
+    bool news;
     run_lock(run);
+    if (!run->watching) (void)run_take_apart(run, false, &news); /* nobody waits, it may be */
     const bool ran = lane_step(run, l, &((lent *)l)->task);
     const bool ended = cancelled(run);
+    const uint64_t shortage = ran || ended ? 0 : lane_shortage(l);
     run_leave(run);
+    lane_tell(l, shortage);
     return ended ? STK_ECANCELLED : ran ? STK_OK : STK_EAGAIN;
 }
 
@@ -92,26 +111,23 @@ stk_err stk_lane_wait(stk_lane *l, int64_t timeout)
     const int64_t deadline = stk_deadline_ns(timeout);
     group *g = &run->groups[l->group];
     stk_err err = STK_OK;
-    bool taken = false;
+    bool news = false;
     run_lock(run);
     g->waiting++;
     run->told &= ~(UINT64_C(1) << l->group);
-    while (!cancelled(run) && g->coming == 0 && !taken) {
-        const int64_t due = run_take_apart(run, &taken);
-        if (taken) break;
+    /* Something may have become ready since the lane's last task, while it was not waiting. */
+    while (!cancelled(run) && g->coming == 0 && !group_wants_lane(run, l->group)) {
+        const int64_t due = run_take_apart(run, l->grow, &news);
+        if (news) break;
         run_watch(run, &g->work, due, deadline);
-        if (deadline != STK_NEVER && stk_clock_ns() >= deadline) {
-            err = STK_ETIMEOUT;
-            break;
-        }
+        if (deadline == STK_NEVER || stk_clock_ns() < deadline) continue;
+        if (g->coming == 0) err = STK_ETIMEOUT;
+        break;
     }
     g->waiting--;
     if (g->coming > 0) g->coming--;
     if (cancelled(run)) err = STK_ECANCELLED;
-    if (taken)
-        run_leave(run);
-    else
-        run_unlock(run);
+    run_leave(run); /* others may have to watch */
     return err;
 }
 
@@ -126,8 +142,9 @@ void stk_lane_free(stk_lane **plane)
     while (*at != l) at = &(*at)->link;
     *at = l->link;
     run->groups[l->group].inside--;
-    stk_cond_broadcast(&run->idle);
+    run->told &= ~(UINT64_C(1) << l->group);
     run_leave(run);
+    lane_close(l);
     destroy_lane((lent *)l);
     run_unref(run, 1);
 }

@@ -106,7 +106,7 @@ static bool fuses(const edge *in, const stage_plan *p, bool blocking)
 
 static edge *lower_map(stk_run *run, const stage_plan *p, edge *in)
 {
-    const bool blocking = stk_op_get_class(p->op)->flags & STK_OP_BLOCKING;
+    const bool blocking = !p->opts.group && stk_op_get_class(p->op)->flags & STK_OP_BLOCKING;
     stage *s = new_stage(run, "map", p);
     s->concurrency = concurrency_of(run, p, blocking);
     if (in->from->num_stages > 0) { /* substitutes come along a chain of maps */
@@ -133,7 +133,7 @@ static edge *lower_map(stk_run *run, const stage_plan *p, edge *in)
 static edge *lower_expand(stk_run *run, const stage_plan *p, edge *in)
 {
     const stk_op_class *cls = stk_op_get_class(p->op);
-    const bool blocking = cls->flags & STK_OP_BLOCKING;
+    const bool blocking = !p->opts.group && cls->flags & STK_OP_BLOCKING;
     stage *s = new_stage(run, cls == &unbatch_class ? "unbatch" : "expand", p);
     node *n = new_node(run, NODE_EXPAND, s, in);
     n->blocking = blocking;

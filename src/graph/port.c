@@ -240,7 +240,7 @@ uint64_t run_port_news(stk_run *run)
 
 void run_notify(stk_run *run, uint64_t groups)
 {
-    for (uint32_t g = 1; groups >> g; g++)
+    for (uint32_t g = 1; g < run->num_groups; g++)
         if (groups >> g & 1 && run->groups[g].notify)
             run->groups[g].notify(run->groups[g].notify_ctx);
     run_lock(run);

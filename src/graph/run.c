@@ -210,16 +210,14 @@ static stk_err wait_for_result(stk_run *run, int64_t deadline) STK_REQUIRES(run_
         stk_err err = look_at_sink(run);
         if (err != STK_EAGAIN) return err;
         if (deadline != STK_NEVER && stk_clock_ns() >= deadline) return STK_ETIMEOUT;
-        if (run->num_groups > 1 && run_short_groups(run) & ~run->told) return STK_EAGAIN;
         run_tick(run, stk_clock_ns());
+        if (run_short_groups(run) & ~run->told) return STK_EAGAIN;
         run->reading++;
         run_leave(run); /* what looking has moved */
         run_lock(run);
-        bool taken = false;
-        const int64_t due = run_take_apart(run, &taken);
-        if (!edge_peek(run->sink) && !edge_done(run->sink) && !taken &&
-            !atomic_load_explicit(&run->cancelled, memory_order_relaxed))
-            run_watch(run, &run->reader, due, deadline);
+        bool news;
+        const int64_t due = run_take_apart(run, true, &news);
+        if (!news && !reader_has_news(run)) run_watch(run, &run->reader, due, deadline);
         run_tick(run, stk_clock_ns());
         run->reading--;
     }

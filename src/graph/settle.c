@@ -65,15 +65,25 @@ void put_result(node *n, stk_item *item)
         edge_deliver(n->out, item);
 }
 
+/* The oldest first: an item that waits for another mostly waits for one that came before it. */
+void put_back(node *n, stk_item **items, size_t begin, size_t end)
+{
+    stk_item **at = &n->returned;
+    for (size_t i = begin; i < end; i++) {
+        if (i > begin && items[i]->seq < items[i - 1]->seq) at = &n->returned;
+        while (*at && (*at)->seq < items[i]->seq) at = &(*at)->link;
+        items[i]->link = *at;
+        *at = items[i];
+        at = &items[i]->link;
+    }
+}
+
 static void finish_map(node *n, task *t) STK_REQUIRES(run_role)
 {
     const size_t end = t->shared ? shared_rest(t) : t->num;
     for (size_t i = t->shared ? t->collected : 0; i < t->done; i++) put_result(n, t->items[i]);
     if (t->flush) n->flushed = true;
-    for (size_t i = end; i-- > t->done;) { /* the oldest first, before all others */
-        t->items[i]->link = n->returned;
-        n->returned = t->items[i];
-    }
+    put_back(n, t->items, t->done, end);
 }
 
 static void finish_source(node *n, task *t) STK_REQUIRES(run_role)

@@ -8,8 +8,13 @@
  * the item before.  So results may not stay in a burst whose next item takes long, nor may items
  * that another lane could run.  Whoever has nothing to do (a lane, the reader) takes a burst that
  * is overdue apart: results go on, items that nobody has begun go back to the node, and the burst
- * ends with the item that runs.  One of those that wait watches: it waits until the next burst is
- * overdue, and where nobody watches, run_leave wakes somebody who then does.
+ * ends with the item that runs.
+ *
+ * Work that is ready is left to a lane that is busy, since lanes mostly are for microseconds only.
+ * Where one stays busy, another lane is woken for that work, or asked for.
+ *
+ * One of those that wait watches: it waits until the next burst is overdue.  Where nobody watches,
+ * run_leave wakes somebody who then does.
  *
  * Threads: the lane begins items without the run's lock, by compare-and-swap on `span`, and says
  *          with `finished` that they are done; all else is done with the lock.
@@ -28,7 +33,6 @@ static uint64_t pack(uint64_t next, uint64_t end)
 void shared_begin(task *t)
 {
     t->collected = 0;
-    atomic_store_explicit(&t->cut, false, memory_order_relaxed);
     atomic_store_explicit(&t->finished, 0, memory_order_relaxed);
     atomic_store_explicit(&t->span, pack(0, t->num), memory_order_relaxed);
 }
@@ -54,25 +58,17 @@ size_t shared_rest(task *t)
     return span >> 32;
 }
 
-/* Items go back in front: they are older than what waits on the edge. */
-static bool give_back(task *t)
+static void give_back(task *t)
 {
-    node *n = t->node;
-    if (n->kind != NODE_MAP || t->flush) return false;
     const size_t end = shared_rest(t);
     const size_t begun = (uint32_t)atomic_load_explicit(&t->span, memory_order_relaxed);
-    for (size_t i = end; i-- > begun;) {
-        t->items[i]->link = n->returned;
-        n->returned = t->items[i];
-    }
-    return end > begun;
+    if (t->node->kind == NODE_MAP) put_back(t->node, t->items, begun, end);
 }
 
-static bool collect(task *t) STK_REQUIRES(run_role)
+static void collect(task *t) STK_REQUIRES(run_role)
 {
     node *n = t->node;
     const size_t done = atomic_load_explicit(&t->finished, memory_order_acquire);
-    if (t->collected == done) return false;
     for (; t->collected < done; t->collected++) {
         stk_item *item = t->items[t->collected];
         if (n->kind == NODE_EXPAND) {
@@ -86,31 +82,46 @@ static bool collect(task *t) STK_REQUIRES(run_role)
             put_result(n, item);
         }
     }
-    return true;
 }
 
-/* It may hold, or come to hold, more than the one item that is running. */
-static bool is_open(task *t)
+/* There is more in it than the item that runs, or will be. */
+static bool holds_more(const task *t)
 {
-    return t && t->shared && t->num > 1 && !atomic_load_explicit(&t->cut, memory_order_relaxed);
+    const uint64_t span = atomic_load_explicit(&t->span, memory_order_relaxed);
+    return (uint32_t)span < span >> 32 ||
+           atomic_load_explicit(&t->finished, memory_order_relaxed) > t->collected;
 }
 
-int64_t run_take_apart(stk_run *run, bool *taken)
+/* Somebody could do what is left to a busy lane. */
+static bool defers(stk_run *run, uint32_t g, bool can_tell) STK_REQUIRES(run_role)
+{
+    const group *p = &run->groups[g];
+    const bool may_grow = can_tell && !(run->told >> g & 1);
+    return (p->waiting > p->coming || may_grow) && group_is_ready(run, g);
+}
+
+static bool is_open(const lane *l, bool can_tell) STK_REQUIRES(run_role)
+{
+    const task *t = l->current;
+    return t && ((t->shared && holds_more(t)) || defers(l->run, l->group, can_tell));
+}
+
+int64_t run_take_apart(stk_run *run, bool can_tell, bool *news)
 {
     int64_t due = STK_NEVER, now = 0;
-    *taken = false;
-    run->watch_asked = false;
+    *news = run->watch_asked = false;
     for (lane *l = run->lent; l; l = l->link) {
         task *t = l->current;
-        if (!is_open(t)) continue;
-        if (!now) now = stk_clock_ns();
+        if (!is_open(l, can_tell)) continue;
+        if (!now) run_tick(run, now = stk_clock_ns()); /* which is how long the lanes take */
         if (now - t->began < OVERDUE_NS) {
             if (t->began + OVERDUE_NS < due) due = t->began + OVERDUE_NS;
             continue;
         }
-        atomic_store_explicit(&t->cut, true, memory_order_relaxed);
-        *taken |= collect(t);
-        *taken |= give_back(t);
+        *news = true;
+        if (!t->shared) continue;
+        give_back(t);
+        collect(t);
     }
     return due;
 }
@@ -126,16 +137,19 @@ void run_watch(stk_run *run, stk_cond *c, int64_t due, int64_t deadline)
 
 void run_ask_watcher(stk_run *run)
 {
-    const lane *l = run->lent;
     if (run->watching || run->watch_asked) return;
-    while (l && !is_open(l->current)) l = l->link;
+    const lane *l = run->lent;
+    while (l && !is_open(l, run->reading > 0 || run->tells)) l = l->link;
     if (!l) return;
-    for (size_t g = 1; g < run->num_groups && !run->watch_asked; g++) {
+    run->watch_asked = true;
+    if (run->reading > 0) {
+        stk_cond_broadcast(&run->reader);
+        return;
+    }
+    for (size_t g = 1; g < run->num_groups; g++) {
         if (run->groups[g].waiting <= run->groups[g].coming) continue;
         stk_cond_signal(&run->groups[g].work);
-        run->watch_asked = true;
+        return;
     }
-    if (run->watch_asked || run->reading == 0) return;
-    stk_cond_broadcast(&run->reader);
-    run->watch_asked = true;
+    run->watch_asked = false;
 }

@@ -79,7 +79,8 @@ void edge_deliver(edge *e, stk_item *item) STK_REQUIRES(run_role); /* append + s
 void shared_begin(task *t);
 bool shared_next(task *t, size_t *i);
 size_t shared_rest(task *t); /* the end of what nobody has begun, which it leaves empty */
-int64_t run_take_apart(struct stk_run *run, bool *taken) STK_REQUIRES(run_role);
+/* Says when to look again.  *news: leave the run, and look for work: with `can_tell`, or tell. */
+int64_t run_take_apart(struct stk_run *run, bool can_tell, bool *news) STK_REQUIRES(run_role);
 void run_watch(struct stk_run *run, stk_cond *c, int64_t due, int64_t deadline)
     STK_REQUIRES(run_role);
 void run_ask_watcher(struct stk_run *run) STK_REQUIRES(run_role);
@@ -87,9 +88,12 @@ void run_ask_watcher(struct stk_run *run) STK_REQUIRES(run_role);
 /* lent.c */
 uint64_t run_short_groups(struct stk_run *run) STK_REQUIRES(run_role);
 void run_wake_groups(struct stk_run *run) STK_REQUIRES(run_role);
+uint64_t lane_shortage(lane *l) STK_REQUIRES(run_role); /* which the caller then tells */
+void lane_tell(lane *l, uint64_t shortage);
 
 /* settle.c */
 void put_result(node *n, stk_item *item) STK_REQUIRES(run_role);
+void put_back(node *n, stk_item **items, size_t begin, size_t end);
 bool node_folds(const node *n);
 void node_learn(node *n, double cost);
 void edge_end_sources(const edge *e) STK_REQUIRES(run_role); /* no more samples begin upstream */
@@ -100,6 +104,8 @@ void run_tick(struct stk_run *run, int64_t now) STK_REQUIRES(run_role);
 /* worker.c */
 bool run_work(stk_client *client, int32_t worker);
 bool lane_step(struct stk_run *run, lane *l, task *t) STK_REQUIRES(run_role);
+bool reader_has_news(struct stk_run *run) STK_REQUIRES(run_role);
+bool group_is_ready(struct stk_run *run, uint32_t g) STK_REQUIRES(run_role);
 bool group_wants_lane(struct stk_run *run, uint32_t g) STK_REQUIRES(run_role);
 STK_NODISCARD stk_err run_start_io(struct stk_run *run, stk_diag *diag);
 /* Settles, unlocks, then wakes whoever has something to do, and retires a run that has ended. */
@@ -110,6 +116,7 @@ void run_end(struct stk_run *run) STK_REQUIRES(run_role); /* no task begins any 
 void run_abort(struct stk_run *run, stk_err err, const char *text) STK_REQUIRES(run_role);
 void run_retire(struct stk_run *run); /* gives everything back that is in flight: no lock */
 void run_gone(stk_client *client);
+void lane_close(lane *l); /* its ops' states: without the lock */
 void run_unref(struct stk_run *run, int n);
 
 /* verdict.c */

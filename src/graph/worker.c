@@ -84,6 +84,11 @@ static bool wants_io(stk_run *run) STK_REQUIRES(run_role)
     return busy + run->io_coming == 0 || o.slow || o.cost_ns > 2 * WORTH_NS;
 }
 
+bool group_is_ready(stk_run *run, uint32_t g)
+{
+    return look(run, false, g).ready;
+}
+
 bool group_wants_lane(stk_run *run, uint32_t g)
 {
     const group *p = &run->groups[g];
@@ -92,9 +97,10 @@ bool group_wants_lane(stk_run *run, uint32_t g)
     return p->inside - p->waiting + p->coming == 0 || o.slow || o.cost_ns > WORTH_NS;
 }
 
-static bool reader_has_news(const stk_run *run)
+bool reader_has_news(stk_run *run)
 {
     return run->result || edge_peek(run->sink) || edge_done(run->sink) ||
+           run_short_groups(run) & ~run->told ||
            atomic_load_explicit(&run->cancelled, memory_order_relaxed);
 }
 
@@ -186,12 +192,10 @@ bool lane_step(stk_run *run, lane *l, task *t) STK_REQUIRES(run_role)
     t->began = stk_clock_ns();
     run_tick(run, t->began);
     if (t->node->running == 1) t->node->since = t->began;
-    const uint64_t shortage = l->grow ? run_short_groups(run) & ~run->told : 0;
-    run->told |= shortage;
+    const uint64_t shortage = lane_shortage(l);
     l->current = t;
     run_leave(run);
-    for (uint32_t g = 1; shortage >> g; g++)
-        if (shortage >> g & 1) l->grow(g, l->grow_ctx);
+    lane_tell(l, shortage);
     task_exec(l, t);
     run_lock(run);
     l->current = NULL;

@@ -17,6 +17,11 @@ PyObject *ext_batch_give(ext_state *state, stk_batch **batch)
     return (PyObject *)self;
 }
 
+stk_batch *ext_batch_borrow(ext_state *state, PyObject *op)
+{
+    return Py_IS_TYPE(op, state->batch_type) ? ((Batch *)op)->core : NULL;
+}
+
 /* A field of strings is a list of str; any other is a Field. */
 static PyObject *field_value(PyObject *op, size_t field)
 {

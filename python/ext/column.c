@@ -31,7 +31,7 @@ const char **ext_strings(const char *what, PyObject *list)
 }
 
 /* The type of one element, from the code of the buffer protocol and its size. */
-static stk_dtype dtype_of(const Py_buffer *view)
+stk_dtype ext_buffer_dtype(const Py_buffer *view)
 {
     const char *format = view->format ? view->format : "B";
     if (*format == '@' || *format == '=' || *format == '<') format++; /* we are little-endian */
@@ -54,7 +54,7 @@ static stk_dtype dtype_of(const Py_buffer *view)
 
 static bool describe(const char *name, const Py_buffer *view, size_t rows, stk_spec *out)
 {
-    *out = (stk_spec){.dtype = dtype_of(view), .ndim = view->ndim - 1};
+    *out = (stk_spec){.dtype = ext_buffer_dtype(view), .ndim = view->ndim - 1};
     if (out->dtype == STK_DTYPE_NONE) {
         PyErr_Format(PyExc_TypeError, "%s: elements of format '%s' are not supported", name,
                      view->format ? view->format : "B");

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 enum {
-    DLPACK_CPU = 1, /* DLDeviceType */
+    DLPACK_CPU = 1,       /* DLDeviceType */
+    DLPACK_CUDA_HOST = 3, /* the CPU's memory, pinned */
 
     DLPACK_INT = 0, /* DLDataTypeCode */
     DLPACK_UINT = 1,

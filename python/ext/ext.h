@@ -75,6 +75,9 @@ extern PyType_Spec ext_field_spec;
 /* A new Field, or NULL with an exception.  Takes *mem, which keeps `view` alive, either way. */
 PyObject *ext_field_give(ext_state *state, const stk_tensor *view, stk_buffer **mem, bool readonly);
 
+/* The array of `op`, if it is a Field, and its memory, both borrowed. */
+bool ext_field_borrow(ext_state *state, PyObject *op, stk_tensor *view, stk_buffer **mem);
+
 /* dlpack.c */
 
 /* A capsule over `view`, with a reference of its own on `mem`: the versioned kind, or the legacy
@@ -88,6 +91,9 @@ extern PyType_Spec ext_batch_spec, ext_sample_spec;
 
 /* A new Batch, or NULL with an exception.  Takes *batch either way. */
 PyObject *ext_batch_give(ext_state *state, stk_batch **batch);
+
+/* The batch of `op`, borrowed; NULL: it is no Batch. */
+stk_batch *ext_batch_borrow(ext_state *state, PyObject *op);
 
 /* A new Sample with what `item` holds, or NULL with an exception. */
 PyObject *ext_sample_of(ext_state *state, const stk_item *item);
@@ -119,6 +125,9 @@ typedef struct ext_columns {
  * buffer of `rows` rows.  False with an exception; all-zero before, fini after either way. */
 bool ext_columns_init(ext_columns *c, PyObject *columns, size_t rows);
 void ext_columns_fini(ext_columns *c);
+
+/* The type of one element; STK_DTYPE_NONE: none that we have. */
+stk_dtype ext_buffer_dtype(const Py_buffer *view);
 
 /* The C strings of a list of bytes, borrowed from it: free with PyMem_Free.  NULL with an
  * exception if one is no bytes or has a NUL inside. */

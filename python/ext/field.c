@@ -53,6 +53,14 @@ PyObject *ext_field_give(ext_state *state, const stk_tensor *view, stk_buffer **
     return (PyObject *)self;
 }
 
+bool ext_field_borrow(ext_state *state, PyObject *op, stk_tensor *view, stk_buffer **mem)
+{
+    if (!Py_IS_TYPE(op, state->field_type)) return false;
+    *view = ((Field *)op)->view;
+    *mem = ((Field *)op)->mem;
+    return true;
+}
+
 static size_t count(const stk_tensor *view)
 {
     size_t n = 1;

@@ -9,6 +9,8 @@
 #ifndef STK_EXT_LANE_H
 #define STK_EXT_LANE_H
 
+#include <stoker/stats.h>
+
 #include "ext.h"
 
 /* lane_value.c */
@@ -22,6 +24,9 @@ bool ext_item_set_value(ext_state *state, stk_item *item, PyObject *value);
 
 /* The object that the item carries, which it no longer does; NULL: none. */
 PyObject *ext_item_take_value(stk_item *item);
+
+/* The current exception, which it no longer is: a new reference. */
+PyObject *ext_take_exception(void);
 
 /* The current exception becomes what the item carries, told to `report` (NULL: nobody), and its
  * text goes to *diag.  `value` is what the op was given, or NULL.  Gives STK_EFOREIGN. */
@@ -42,5 +47,28 @@ stk_err ext_domain_new(stk_foreign_domain **out);
 
 /* A handle that holds `object`; NULL with an exception. */
 stk_foreign *ext_foreign_new(ext_state *state, PyObject *object);
+
+/* lane_array.c: what Python has, without a copy */
+
+typedef enum ext_found { EXT_RAISED = -1, EXT_NOT_FOUND, EXT_FOUND } ext_found;
+
+/* An array: *mem, a new reference, keeps it alive and gives it back on a thread with the GIL. */
+ext_found ext_array_of(ext_state *state, PyObject *value, stk_tensor *view, stk_buffer **mem);
+
+/* Contiguous bytes, likewise. */
+ext_found ext_bytes_of(ext_state *state, PyObject *value, stk_buffer **mem);
+
+/* lane_native.c */
+
+/* What a stage of the engine takes, and its name for messages. */
+typedef struct ext_taker {
+    stk_kind kind; /* STK_KIND_ANY: there is none, Python takes what there is */
+    char name[STK_NAME_SIZE];
+} ext_taker;
+
+/* Makes what an op of Python has given what `taker` takes: the item holds no object any more.
+ * `value` is what the op was given, whose sample it stays, or NULL.  False with an exception. */
+bool ext_item_set_native(ext_state *state, stk_item *item, const ext_taker *taker, PyObject *value,
+                         PyObject *result);
 
 #endif /* STK_EXT_LANE_H */

@@ -32,6 +32,7 @@ static stk_err collate_run(const void *params, void *unused, stk_item *item, stk
     Py_DECREF(value);
     if (!added) return no_memory(diag);
     if (PyList_GET_SIZE(list) < c->n) return STK_ESKIP;
+    stk_item_clear(item);
     stk_item_set_foreign(item, &c->list);
     return STK_OK;
 }

@@ -1,5 +1,6 @@
 /* Python callables as ops. */
 #include "lane.h"
+#include "sample.h"
 
 #include <string.h>
 
@@ -8,6 +9,8 @@ typedef struct py_op {
     ext_state *state; /* of the module, which the Op that Python holds keeps: see ext_lane */
     stk_foreign *callable;
     stk_foreign *report;
+    stk_op_class cls; /* its own: what comes out depends on who takes it */
+    ext_taker taker;  /* the engine's stage behind it */
     char text[200];
 } py_op;
 
@@ -36,16 +39,17 @@ static stk_err failed(const py_op *op, stk_item *item, PyObject *value, stk_diag
                          diag);
 }
 
-/* Calls `callable` with what the item carries.  NULL: it raised, and *err says what became of it;
- * or gave None. */
-static PyObject *call(const py_op *op, PyObject *callable, stk_item *item, stk_err *err,
-                      stk_diag *diag)
+/* Makes `result`, a reference that it takes, what the item carries; `value` is what the op was
+ * given. False with an exception. */
+static bool give(const py_op *op, stk_item *item, PyObject *value, PyObject *result)
 {
-    PyObject *value = ext_item_value(op->state, item);
-    PyObject *result = value ? PyObject_CallOneArg(callable, value) : NULL;
-    if (!result) *err = failed(op, item, value, diag);
-    Py_XDECREF(value);
-    return result;
+    if (op->taker.kind == STK_KIND_ANY) {
+        result = value ? ext_sample_follow(op->state, value, result) : result;
+        return result && ext_item_set_value(op->state, item, result);
+    }
+    const bool good = ext_item_set_native(op->state, item, &op->taker, value, result);
+    Py_DECREF(result);
+    return good;
 }
 
 static stk_err skip(stk_item *item)
@@ -59,14 +63,32 @@ static stk_err map_run(const void *params, void *state, stk_item *item, stk_diag
     (void)state;
     const py_op *op = params;
     stk_err err = STK_OK;
-    PyObject *result = call(op, callable_of(op), item, &err, diag);
-    if (!result) return err;
+    PyObject *value = ext_item_value(op->state, item);
+    PyObject *result = value ? PyObject_CallOneArg(callable_of(op), value) : NULL;
     if (result == Py_None) {
         Py_DECREF(result);
-        return skip(item);
+        err = skip(item);
     }
-    if (!ext_item_set_value(op->state, item, result)) return failed(op, item, NULL, diag);
-    return STK_OK;
+    else if (!result || !give(op, item, value, result)) {
+        err = failed(op, item, value, diag);
+    }
+    Py_XDECREF(value);
+    return err;
+}
+
+/* What the item carries, for the engine's stage behind it; what that one's like has made stays. */
+static stk_err convert_run(const void *params, void *state, stk_item *item, stk_diag *diag)
+{
+    (void)state;
+    const py_op *op = params;
+    if (!stk_item_foreign(item) && !stk_item_batch(item) == (op->taker.kind != STK_KIND_BATCH))
+        return STK_OK;
+    PyObject *value = ext_item_value(op->state, item);
+    stk_err err = STK_OK;
+    if (!value || !ext_item_set_native(op->state, item, &op->taker, NULL, value))
+        err = failed(op, item, value, diag);
+    Py_XDECREF(value);
+    return err;
 }
 
 /* The callable gives an iterable for each item; the cursor is its iterator. */
@@ -77,6 +99,8 @@ static stk_err expand_begin(const py_op *op, stk_item *in, stk_item *out, void *
     PyObject *made = value ? PyObject_CallOneArg(callable_of(op), value) : NULL;
     PyObject *iterator = made ? PyObject_GetIter(made) : NULL;
     stk_foreign *f = iterator ? ext_foreign_new(op->state, iterator) : NULL;
+    if (f && !stk_item_foreign(in) && !ext_item_set_value(op->state, in, Py_NewRef(value)))
+        stk_foreign_unref(&f); /* what it was given stays at hand: its outputs follow it */
     stk_err err = f ? STK_OK : failed(op, out, value, diag);
     Py_XDECREF(iterator);
     Py_XDECREF(made);
@@ -99,13 +123,12 @@ static stk_err expand_next(const void *params, void *state, void **cursor, stk_i
     do value = PyIter_Next(stk_foreign_handle(*cursor));
     while (value == Py_None && (Py_DECREF(value), true)); /* which skips */
     if (!value && !PyErr_Occurred()) return STK_EEND;
-    if (!value || !ext_item_set_value(op->state, out, value)) {
-        value = ext_item_value(op->state, in);
-        stk_err err = failed(op, out, value, diag);
-        Py_XDECREF(value);
-        return err;
-    }
-    return STK_OK;
+    const bool made = value != NULL;
+    PyObject *given = ext_item_value(op->state, in);
+    stk_err err = STK_OK;
+    if (!given || !made || !give(op, out, given, value)) err = failed(op, out, given, diag);
+    Py_XDECREF(given);
+    return err;
 }
 
 static void expand_end(const void *params, void *cursor)
@@ -124,6 +147,15 @@ static const stk_op_class map_class = {
     .print = py_op_print,
 };
 
+static const stk_op_class convert_class = {
+    .name = "convert",
+    .in = STK_KIND_ANY,
+    .out = STK_KIND_FOREIGN,
+    .run = convert_run,
+    .fini = py_op_fini,
+    .print = py_op_print,
+};
+
 static const stk_op_class expand_class = {
     .name = "python_generator",
     .in = STK_KIND_ANY,
@@ -133,6 +165,18 @@ static const stk_op_class expand_class = {
     .fini = py_op_fini,
     .print = py_op_print,
 };
+
+/* Calls `callable` with what the item carries.  NULL: it raised, and *err says what became of it;
+ * or gave None. */
+static PyObject *call(const py_op *op, PyObject *callable, stk_item *item, stk_err *err,
+                      stk_diag *diag)
+{
+    PyObject *value = ext_item_value(op->state, item);
+    PyObject *result = value ? PyObject_CallOneArg(callable, value) : NULL;
+    if (!result) *err = failed(op, item, value, diag);
+    Py_XDECREF(value);
+    return result;
+}
 
 /* A router says which path its item takes, and passes it on as it is. */
 static stk_err route_run(const void *params, void *state, stk_item *item, stk_diag *diag)
@@ -167,7 +211,7 @@ static stk_err fold_give(const py_op *op, stk_item *item, PyObject *result, PyOb
         Py_DECREF(result);
         return skip(item);
     }
-    if (!ext_item_set_value(op->state, item, result)) return failed(op, item, NULL, diag);
+    if (!give(op, item, NULL, result)) return failed(op, item, NULL, diag);
     return STK_OK;
 }
 
@@ -200,16 +244,35 @@ static const stk_op_class fold_class = {
     .print = py_op_print,
 };
 
-static const char *const kinds[] = {"map", "expand", "route", "fold", NULL};
-static const stk_op_class *const classes[] = {&map_class, &expand_class, &route_class, &fold_class};
+static const char *const kinds[] = {"map", "expand", "route", "fold", "convert", NULL};
+static const stk_op_class *const classes[] = {&map_class, &expand_class, &route_class, &fold_class,
+                                              &convert_class};
+
+/* The stage behind it that takes `kind` (as stk_kind_str says it, or None for a stage of Python).
+ */
+static bool set_taker(py_op *op, PyObject *kind, const char *name)
+{
+    static const stk_kind takers[] = {STK_KIND_KEY, STK_KIND_BYTES, STK_KIND_ARRAY, STK_KIND_BATCH};
+    if (kind == Py_None) return true;
+    for (size_t i = 0; i < sizeof(takers) / sizeof(*takers); i++) {
+        if (!PyUnicode_Check(kind) ||
+            PyUnicode_CompareWithASCIIString(kind, stk_kind_str(takers[i])) != 0)
+            continue;
+        op->taker.kind = op->cls.out = takers[i];
+        snprintf(op->taker.name, sizeof(op->taker.name), "%s", name);
+        return true;
+    }
+    PyErr_Format(PyExc_ValueError, "no stage takes %R", kind);
+    return false;
+}
 
 PyObject *ext_op_python(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"kind", "callable", "report", "text", NULL};
-    PyObject *kind, *callable, *report;
-    const char *text;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOs:op_python", names, &kind, &callable,
-                                     &report, &text))
+    static char *names[] = {"kind", "callable", "report", "text", "takes", "taker", NULL};
+    PyObject *kind, *callable, *report, *takes = Py_None;
+    const char *text, *taker = "";
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOs|Os:op_python", names, &kind, &callable,
+                                     &report, &text, &takes, &taker))
         return NULL;
     const int chosen = ext_choice("kind", kind, kinds);
     if (chosen < 0) return NULL;
@@ -217,13 +280,14 @@ PyObject *ext_op_python(PyObject *module, PyObject *args, PyObject *kwargs)
     py_op *op = PyMem_RawCalloc(1, sizeof(*op));
     if (!op) return PyErr_NoMemory();
     op->state = state;
+    op->cls = *classes[chosen];
     op->callable = ext_foreign_new(state, callable);
     if (report != Py_None) op->report = ext_foreign_new(state, report);
     snprintf(op->text, sizeof(op->text), "%s", text);
-    if (!op->callable || (report != Py_None && !op->report)) {
+    if (!set_taker(op, takes, taker) || !op->callable || (report != Py_None && !op->report)) {
         py_op_fini(op);
         return NULL;
     }
-    stk_op *core = stk_op_new(classes[chosen], op);
+    stk_op *core = stk_op_new(&op->cls, op);
     return ext_op_give(module, &core, &(stk_diag){.err = STK_ENOMEM});
 }

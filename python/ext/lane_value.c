@@ -36,6 +36,7 @@ bool ext_item_set_value(ext_state *state, stk_item *item, PyObject *value)
     f = ext_foreign_new(state, value);
     Py_DECREF(value);
     if (!f) return false;
+    stk_item_clear(item); /* what it was before */
     stk_item_set_foreign(item, &f);
     return true;
 }

@@ -195,6 +195,12 @@ static PyObject *op_get_name(PyObject *op, void *closure)
     return PyUnicode_FromString(stk_op_get_class(((Op *)op)->core)->name);
 }
 
+static PyObject *op_get_takes(PyObject *op, void *closure)
+{
+    (void)closure;
+    return PyUnicode_FromString(stk_kind_str(stk_op_get_class(((Op *)op)->core)->in));
+}
+
 static PyObject *op_repr(PyObject *op)
 {
     const stk_op *core = ((Op *)op)->core;
@@ -221,6 +227,7 @@ static void op_dealloc(PyObject *op)
 
 static PyGetSetDef op_getset[] = {
     {"name", op_get_name, NULL, PyDoc_STR("What it is called: \"decode_image\"."), NULL},
+    {"takes", op_get_takes, NULL, PyDoc_STR("What it is given: \"keys\", \"bytes\"..."), NULL},
     {NULL, NULL, NULL, NULL, NULL}, /* end */
 };
 

@@ -1,4 +1,5 @@
 #include "lane.h"
+#include "sample.h"
 
 #include <stoker/port.h>
 #include <structmember.h>
@@ -100,9 +101,16 @@ static PyObject *port_take(PyObject *op, PyObject *args)
 /* None: there is no result. */
 static bool slip_settle(ext_state *state, Slip *self, PyObject *value)
 {
-    Py_CLEAR(self->value);
+    PyObject *given = self->value;
+    self->value = NULL;
+    if (self->item && value != Py_None) {
+        PyObject *result = Py_NewRef(value);
+        if (given) result = ext_sample_follow(state, given, result);
+        Py_XDECREF(given);
+        return result && ext_item_set_value(state, self->item, result);
+    }
+    Py_XDECREF(given);
     if (!self->item) return true;
-    if (value != Py_None) return ext_item_set_value(state, self->item, Py_NewRef(value));
     Py_XDECREF(ext_item_take_value(self->item));
     stk_port_skip(self->item);
     return true;

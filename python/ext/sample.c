@@ -1,12 +1,8 @@
-#include "ext.h"
+#include "sample.h"
 
 #include <structmember.h>
 
-/* A plain value: what a stage of Python, or the reader, sees of an item that is no batch. */
-typedef struct {
-    PyObject_HEAD
-    PyObject *id, *key, *label, *epoch, *data, *parts;
-} Sample;
+typedef ext_sample Sample;
 
 /* An array or bytes as a Field; what has neither is its path. */
 static PyObject *part_value(ext_state *state, const stk_item *item, size_t part)
@@ -29,18 +25,18 @@ static PyObject *part_value(ext_state *state, const stk_item *item, size_t part)
     Py_RETURN_NONE;
 }
 
-static PyObject *parts_of(ext_state *state, const stk_item *item)
+/* The parts behind the first; *out stays NULL if there are none. */
+static bool rest_of(ext_state *state, const stk_item *item, PyObject **out)
 {
     const size_t n = stk_item_num_parts(item);
-    PyObject *parts = PyTuple_New((Py_ssize_t)n);
-    for (size_t i = 0; parts && i < n; i++) {
+    if (n < 2) return true;
+    PyObject *rest = *out = PyTuple_New((Py_ssize_t)n - 1);
+    for (size_t i = 1; rest && i < n; i++) {
         PyObject *value = part_value(state, item, i);
-        if (value)
-            PyTuple_SET_ITEM(parts, (Py_ssize_t)i, value);
-        else
-            Py_CLEAR(parts);
+        if (!value) return false;
+        PyTuple_SET_ITEM(rest, (Py_ssize_t)i - 1, value);
     }
-    return parts;
+    return rest;
 }
 
 static PyObject *key_of(const stk_item *item)
@@ -58,7 +54,8 @@ static PyObject *label_of(ext_state *state, const stk_item *item)
     size_t size;
     if (stk_item_column(item, "label", &spec, value, sizeof(value), &size) != STK_OK)
         Py_RETURN_NONE;
-    if (spec.dtype == STK_DTYPE_NONE) return ext_text(*(const char **)value);
+    if (spec.dtype == STK_DTYPE_NONE) return PyUnicode_DecodeFSDefault(*(const char **)value);
+    if (spec.ndim == 0 && spec.dtype == STK_BOOL) return PyBool_FromLong(*value);
     if (spec.ndim == 0 && spec.dtype == STK_INT64) return PyLong_FromLongLong(*(int64_t *)value);
     if (spec.ndim == 0 && spec.dtype == STK_FLOAT64) return PyFloat_FromDouble(*(double *)value);
     stk_buffer *mem = NULL;
@@ -73,17 +70,49 @@ PyObject *ext_sample_of(ext_state *state, const stk_item *item)
 {
     Sample *self = (Sample *)state->sample_type->tp_alloc(state->sample_type, 0);
     if (!self) return NULL;
+    stk_source *source = stk_item_source(item);
+    self->source = source ? stk_source_ref(source) : NULL;
+    self->followed = true;
     self->id = PyLong_FromLongLong(stk_item_id(item));
     self->epoch = PyLong_FromLongLong(stk_item_epoch(item));
     self->key = key_of(item);
     self->label = label_of(state, item);
-    self->parts = parts_of(state, item);
-    if (self->id && self->epoch && self->key && self->label && self->parts) {
-        self->data = Py_NewRef(PyTuple_GET_ITEM(self->parts, 0));
+    self->data = part_value(state, item, 0);
+    if (self->id && self->epoch && self->key && self->label && self->data &&
+        rest_of(state, item, &self->rest))
         return (PyObject *)self;
-    }
     Py_DECREF(self);
     return NULL;
+}
+
+PyObject *ext_sample_with(ext_state *state, PyObject *op, PyObject *data)
+{
+    const Sample *from = (const Sample *)op;
+    Sample *self = (Sample *)state->sample_type->tp_alloc(state->sample_type, 0);
+    if (!self) return NULL;
+    self->data = Py_NewRef(data);
+    self->source = from->source ? stk_source_ref(from->source) : NULL;
+    Py_BEGIN_CRITICAL_SECTION(op); /* its user may have kept it */
+    self->id = Py_NewRef(from->id);
+    self->epoch = Py_NewRef(from->epoch);
+    self->key = Py_NewRef(from->key ? from->key : Py_None);
+    self->label = Py_NewRef(from->label ? from->label : Py_None);
+    self->rest = Py_XNewRef(from->rest);
+    self->followed = from->followed;
+    Py_END_CRITICAL_SECTION();
+    return (PyObject *)self;
+}
+
+PyObject *ext_sample_follow(ext_state *state, PyObject *value, PyObject *result)
+{
+    if (!Py_IS_TYPE(value, state->sample_type) || !((Sample *)value)->followed) return result;
+    if (Py_IS_TYPE(result, state->sample_type)) {
+        ((Sample *)result)->followed = true;
+        return result;
+    }
+    PyObject *made = ext_sample_with(state, value, result);
+    Py_DECREF(result);
+    return made;
 }
 
 PyObject *ext_sample_give(ext_state *state, stk_item **item)
@@ -107,10 +136,54 @@ static PyObject *sample_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->key = Py_NewRef(key);
     self->label = Py_NewRef(label);
     self->data = Py_NewRef(data);
-    self->parts = PyTuple_Pack(1, data);
-    if (self->id && self->epoch && self->parts) return (PyObject *)self;
+    if (self->id && self->epoch) return (PyObject *)self;
     Py_DECREF(self);
     return NULL;
+}
+
+static PyObject *sample_get_parts(PyObject *op, void *closure)
+{
+    (void)closure;
+    const Sample *self = (Sample *)op;
+    PyObject *data, *rest;
+    Py_BEGIN_CRITICAL_SECTION(op);
+    data = Py_NewRef(self->data ? self->data : Py_None);
+    rest = Py_XNewRef(self->rest);
+    Py_END_CRITICAL_SECTION();
+    PyObject *parts = PyTuple_Pack(1, data);
+    if (parts && rest) Py_SETREF(parts, PySequence_Concat(parts, rest));
+    Py_DECREF(data);
+    Py_XDECREF(rest);
+    return parts;
+}
+
+static int sample_set_parts(PyObject *op, PyObject *value, void *closure)
+{
+    (void)closure;
+    Sample *self = (Sample *)op;
+    PyObject *parts = value ? PySequence_Tuple(value) : NULL;
+    if (!parts || PyTuple_GET_SIZE(parts) == 0) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "a sample has at least one part");
+        Py_XDECREF(parts);
+        return -1;
+    }
+    const Py_ssize_t n = PyTuple_GET_SIZE(parts);
+    PyObject *rest = n > 1 ? PyTuple_GetSlice(parts, 1, n) : NULL;
+    const bool good = n == 1 || rest;
+    PyObject *data = good ? Py_NewRef(PyTuple_GET_ITEM(parts, 0)) : NULL;
+    Py_DECREF(parts);
+    if (!good) return -1;
+    Py_BEGIN_CRITICAL_SECTION(op);
+    PyObject *before = self->data;
+    self->data = data;
+    data = before;
+    before = self->rest;
+    self->rest = rest;
+    rest = before;
+    Py_END_CRITICAL_SECTION();
+    Py_XDECREF(data);
+    Py_XDECREF(rest);
+    return 0;
 }
 
 static PyObject *sample_repr(PyObject *op)
@@ -127,7 +200,7 @@ static int sample_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(self->key);
     Py_VISIT(self->label);
     Py_VISIT(self->data);
-    Py_VISIT(self->parts);
+    Py_VISIT(self->rest);
     return 0;
 }
 
@@ -139,7 +212,7 @@ static int sample_clear(PyObject *op)
     Py_CLEAR(self->key);
     Py_CLEAR(self->label);
     Py_CLEAR(self->data);
-    Py_CLEAR(self->parts);
+    Py_CLEAR(self->rest);
     return 0;
 }
 
@@ -148,6 +221,7 @@ static void sample_dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
     (void)sample_clear(op);
+    stk_source_unref(&((Sample *)op)->source);
     type->tp_free(op);
     Py_DECREF(type);
 }
@@ -160,9 +234,13 @@ static PyMemberDef sample_members[] = {
     {"label", T_OBJECT_EX, offsetof(Sample, label), 0, PyDoc_STR("Its label, or None.")},
     {"data", T_OBJECT_EX, offsetof(Sample, data), 0,
      PyDoc_STR("What the last stage made of its first part.")},
-    {"parts", T_OBJECT_EX, offsetof(Sample, parts), READONLY,
-     PyDoc_STR("What the last stage made of each part.")},
     {NULL, 0, 0, 0, NULL}, /* end */
+};
+
+static PyGetSetDef sample_getset[] = {
+    {"parts", sample_get_parts, sample_set_parts,
+     PyDoc_STR("What the last stage made of each part; `data` is the first."), NULL},
+    {NULL, NULL, NULL, NULL, NULL}, /* end */
 };
 
 /* clang-format off */
@@ -175,6 +253,7 @@ static PyType_Slot sample_slots[] = {
     {Py_tp_dealloc, sample_dealloc},
     {Py_tp_repr, sample_repr},
     {Py_tp_members, sample_members},
+    {Py_tp_getset, sample_getset},
     {0, NULL},
 };
 /* clang-format on */

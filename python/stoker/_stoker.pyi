@@ -1,6 +1,6 @@
 """The C core of stoker."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Self, TypedDict, Unpack, final
 
 from typing_extensions import Buffer, CapsuleType
@@ -133,18 +133,28 @@ class Batch:
 
 @final
 class Sample:
-    """One sample of a pipeline without a batch stage."""
+    """One sample between stages, or of a pipeline without a batch stage."""
 
+    key: str | None
+    label: Any
+    data: Any
+    def __new__(
+        cls,
+        data: Any = None,
+        *,
+        id: int = -1,
+        key: str | None = None,
+        label: Any = None,
+        epoch: int = 0,
+    ) -> Self: ...
     @property
     def id(self) -> int: ...
     @property
     def epoch(self) -> int: ...
     @property
-    def key(self) -> str | None: ...
-    @property
-    def data(self) -> Field | str | None: ...
-    @property
-    def parts(self) -> tuple[Field | str | None, ...]: ...
+    def parts(self) -> tuple[Any, ...]: ...
+    @parts.setter
+    def parts(self, parts: Iterable[Any], /) -> None: ...
 
 @final
 class Source:
@@ -157,6 +167,8 @@ class Source:
 class Op:
     @property
     def name(self) -> str: ...
+    @property
+    def takes(self) -> str: ...
 
 @final
 class Plan:
@@ -246,6 +258,8 @@ def op_python(
     callable: object,
     report: Callable[[BaseException, object, int], object] | None,
     text: str,
+    takes: str | None = None,
+    taker: str = "",
 ) -> Op: ...
 def op_collate(n: int, drop_last: bool) -> Op: ...
 def iterable_source(iterable: object, continuous: bool, text: str) -> Source: ...

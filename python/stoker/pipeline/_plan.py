@@ -68,6 +68,7 @@ class PlanMaker:
         self._next_id = stage_id
         self.groups: list[Group] = []
         self._batched = False  # what the next stage gets is a native batch
+        self._foreign = False  # it may be an object of Python
         self._pool = 0  # the group of sync stages; 0: there is none yet
         self.infos: list[StageInfo] = []
         self.logs: list[FailureLog | None] = []
@@ -121,6 +122,7 @@ class PlanMaker:
         if self._queue_class is None:
             return
         self._port(plan, info.stage_name, 1)
+        self._foreign = True
         self.infos.append(info)
         self.logs.append(None)
         self._on_loop.queue(len(self.infos) - 1, self._queue_class(info, buffer_size=size))
@@ -170,6 +172,7 @@ class PlanMaker:
             self._merge(plan, src)
         elif isinstance(src.source, Source):
             self._parts = src.source._parts()
+            self._foreign = False
             plan.source(src.source._handle(src.continuous))
             self._note("source", None)
         else:
@@ -179,7 +182,8 @@ class PlanMaker:
         return plan
 
     def _iterable(self, plan: _stoker.Plan, src: SourceConfig[Any]) -> None:
-        self._parts = None
+        self._parts = ("image",)
+        self._foreign = True
         if not hasattr(src.source, "__iter__") and hasattr(src.source, "__aiter__"):
             plan.port_source(self._loop_number())
             self._note("source", None)
@@ -194,15 +198,19 @@ class PlanMaker:
     def _merge(self, plan: _stoker.Plan, src: MergeConfig[Any]) -> None:
         assert src.continuous is not None  # it checks that they agree
         inputs = []
+        foreign = False
         for config in src.pipeline_configs:
             upstream = self._begin(config)
             self._stages(upstream, config.pipes)
             inputs.append(upstream)
+            foreign |= self._foreign
+        self._foreign = foreign
         hooks = self._hooks("merge", None)
         if src.op is not None or hooks:
             plan.port_merge(inputs, self._loop_number())
             self._note("merge", None)
             self._merge_on_loop(src, len(inputs), hooks)
+            self._foreign = True
         else:
             ordered = all(_is_ordered(config) for config in src.pipeline_configs)
             plan.merge(inputs, not ordered)
@@ -223,15 +231,22 @@ class PlanMaker:
     # --- stages ---
 
     def _stages(self, plan: _stoker.Plan, stages: Sequence[Stage]) -> None:
-        for stage in stages:
+        for stage, behind in zip(stages, [*stages[1:], None], strict=False):
             batched, self._batched = self._batched, isinstance(stage, BatchConfig)
+            unbatches = batched and isinstance(stage, DisaggregateConfig)
+            takes = "batches" if unbatches else self._takes(stage)
+            if takes and self._foreign:
+                self._convert(plan, stage, takes)
+            self._foreign = not takes and (
+                self._foreign or not isinstance(stage, PathVariantsConfig)
+            )
             if isinstance(stage, PipeConfig):
-                self._batched = batched and isinstance(stage.op, Op)
-                self._pipe(plan, stage)
+                self._batched = takes == "batches"
+                self._pipe(plan, stage, behind)
             elif isinstance(stage, BatchConfig):
                 plan.batch(stage.n, drop_last=stage.drop_last, keep_empty=stage.keep_empty)
                 self._note(stage.name, None)
-            elif isinstance(stage, DisaggregateConfig) and batched:
+            elif unbatches:
                 plan.unbatch()
                 self._note(stage.name, None)
             elif isinstance(stage, AggregateConfig):
@@ -245,7 +260,33 @@ class PlanMaker:
             if not isinstance(stage, PathVariantsConfig):
                 self._queue(plan, self.infos[-1])
 
-    def _pipe(self, plan: _stoker.Plan, stage: PipeConfig) -> None:
+    def _takes(self, stage: Stage | None) -> str | None:
+        """What a stage of the engine is given ("keys", "bytes", ...); None: any object of Python."""
+        if isinstance(stage, BatchConfig):
+            return "arrays"
+        if isinstance(stage, PipeConfig) and isinstance(stage.op, Op):
+            return stage.op._handle(self._parts).takes
+        return None
+
+    def _convert(self, plan: _stoker.Plan, stage: Stage, takes: str) -> None:
+        """A hop before `stage`, where no stage of Python's does it as its last step."""
+        log = self._note("convert", 1, log=True)
+        self._next_id -= 1  # it is no stage of the user's
+        skips = isinstance(stage, PipeConfig) and stage.on_error == "skip"
+        allowed = stage.max_failures if isinstance(stage, PipeConfig) else None
+        count, rate = _limits((self._limit if allowed is None else allowed) if skips else -1)
+        plan.pipe(
+            _stoker.op_python("convert", None, log, takes, takes, _short(stage.name)),
+            name="convert",
+            concurrency=1,
+            order="input",
+            on_error="skip" if skips else "raise",
+            max_failures=count,
+            max_failure_rate=rate,
+            group=self._pool_group(),
+        )
+
+    def _pipe(self, plan: _stoker.Plan, stage: PipeConfig, behind: Stage | None) -> None:
         allowed = stage.max_failures
         skips = stage.on_error == "skip"
         native = isinstance(stage.op, Op)
@@ -255,8 +296,13 @@ class PlanMaker:
             allowed = self._limit
         log = self._note(stage.name, stage.concurrency, log=not native)
         count, rate = _limits(allowed if skips and allowed is not None else -1)
+        takes = None if native or self._queue_class is not None else self._takes(behind)
+        if takes:
+            self._foreign = False
         plan.pipe(
-            stage.op._handle(self._parts) if native else _python_op(stage, log),
+            stage.op._handle(self._parts)
+            if native
+            else _python_op(stage, log, takes, _short(behind.name) if takes and behind else ""),
             name=_short(stage.name),
             concurrency=stage.concurrency or 0,
             order=stage.output_order,
@@ -337,10 +383,14 @@ class PlanMaker:
         self.infos.append(self.infos[-1])  # the engine's own part of it
         self.logs.append(None)
         paths = []
+        before, foreign = self._foreign, False
         for path in stage.paths:
             inner = _stoker.plan()
+            self._foreign = before
             self._stages(inner, path)
             paths.append(inner)
+            foreign |= self._foreign
+        self._foreign = foreign
         ordered = all(_stage_is_ordered(inner) for path in stage.paths for inner in path)
         plan.route(paths, _short(f"{stage.name}_merge"), "input" if ordered else "completion")
         self._next_id += 1  # of the merge, which the reference counts as a stage
@@ -403,14 +453,18 @@ def _same(item: Any) -> Any:
     return item
 
 
-def _python_op(stage: PipeConfig, log: FailureLog | None) -> _stoker.Op:
+def _python_op(
+    stage: PipeConfig, log: FailureLog | None, takes: str | None, taker: str
+) -> _stoker.Op:
+    """`takes`: what the engine's stage behind it, `taker`, is given; None: that is one of Python's."""
     op, kind = stage.op, kind_of(stage.op)
     text = locate(op)[:199]
     if kind == "container":
         op = partial(getitem, op)
     if stage.retries and kind != "generator":
         op = _Retrying(op, stage.retries)
-    return _stoker.op_python("expand" if kind == "generator" else "map", op, log, text)
+    run = "expand" if kind == "generator" else "map"
+    return _stoker.op_python(run, op, log, text, takes, taker)
 
 
 def _limits(allowed: int | Fraction) -> tuple[int, float]:

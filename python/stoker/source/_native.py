@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from .. import _check, _columns, _stoker
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Directory", "List", "Source"]
 
+_AHEAD = 64  # samples that an iterator's run makes ahead
+_STOP_S = 6.0  # as a pipeline waits at its end
 _RESERVED = ("id", "key", "substituted")  # fields that every batch has
 
 
@@ -65,6 +67,22 @@ class Source:
     def __getstate__(self) -> dict[str, Any]:
         """Without what belongs to this process: a source that was pickled lists its samples anew."""
         return {**self.__dict__, "_handles": {}}
+
+    def __iter__(self) -> Iterator[_stoker.Sample]:
+        """Samples with `data` the path, in the source's order; closing the iterator ends the listing
+        unless a pipeline needs it."""
+        plan = _stoker.plan()
+        plan.source(self._handle(False))
+        plan.sink(_AHEAD)
+        run = plan.start(1, False)
+        try:
+            while True:
+                result = run.next(None, None)
+                if result is _stoker.END:
+                    return
+                yield result
+        finally:
+            run.stop(_STOP_S)
 
     def _parts(self) -> tuple[str, ...]:
         """Names of a sample's files."""

@@ -82,7 +82,8 @@ static stk_kind kind_of_merge(const stk_plan *plan)
 
 stk_kind plan_kind_at(const stk_plan *plan, size_t i)
 {
-    return kind_through(plan, plan->num_inputs && !plan->ported ? kind_of_merge(plan) : kind_of_source(plan), i);
+    return kind_through(
+        plan, plan->num_inputs && !plan->ported ? kind_of_merge(plan) : kind_of_source(plan), i);
 }
 
 static const char *remedy(stk_kind want, stk_kind have)
@@ -209,7 +210,8 @@ static stk_err check_merge(const stk_plan *plan, stk_diag *diag)
             return err;
         }
         const stk_kind all = plan_kind_at(plan, 0);
-        if (!plan->ported && all != STK_KIND_FOREIGN && plan_kind_at(input, input->num_stages) != all)
+        if (!plan->ported && all != STK_KIND_FOREIGN &&
+            plan_kind_at(input, input->num_stages) != all)
             return stk_diag_set(diag, STK_EINVAL, "input %zu of the merge gives %s, input 0 %s", i,
                                 stk_kind_str(plan_kind_at(input, input->num_stages)),
                                 stk_kind_str(all));

@@ -169,6 +169,9 @@ extern PyType_Spec ext_results_spec;
 /* Of the module that made `type` or one of its bases; NULL with an exception. */
 ext_state *ext_state_of(PyTypeObject *type);
 
+/* Drops the Python objects that what just died held. */
+void ext_drain(PyTypeObject *type);
+
 /* lane*.c: see lane.h */
 
 PyObject *ext_lane(PyObject *module, PyObject *args, PyObject *kwargs);

@@ -165,6 +165,12 @@ ext_state *ext_state_of(PyTypeObject *type)
     return module ? PyModule_GetState(module) : NULL;
 }
 
+void ext_drain(PyTypeObject *type)
+{
+    const ext_state *state = PyType_GetModuleState(type); /* final types: it is theirs */
+    if (state->domain) stk_foreign_drain(state->domain);
+}
+
 PyMODINIT_FUNC PyInit__stoker(void)
 {
     return PyModuleDef_Init(&definition);

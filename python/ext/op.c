@@ -221,6 +221,7 @@ static void op_dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
     stk_op_unref(&((Op *)op)->core);
+    ext_drain(type);
     type->tp_free(op);
     Py_DECREF(type);
 }

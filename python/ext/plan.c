@@ -326,6 +326,7 @@ static void plan_dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
     stk_plan_free(&((Plan *)op)->core);
+    ext_drain(type);
     type->tp_free(op);
     Py_DECREF(type);
 }

@@ -200,6 +200,7 @@ static void source_dealloc(PyObject *op)
     Py_BEGIN_ALLOW_THREADS /* a listing that goes on in the background is waited for */
     stk_source_unref(&((Source *)op)->core);
     Py_END_ALLOW_THREADS
+    ext_drain(type);
     type->tp_free(op);
     Py_DECREF(type);
 }

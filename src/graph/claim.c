@@ -23,7 +23,7 @@ static void grow(edge *e)
     e->starved = e->was_full = false;
     const double from = e->from->cost_ns, to = e->to ? e->to->cost_ns : 0;
     const double cost = from > to ? from : to;
-    if (from < 0) return;
+    if (from < 0 || (to < 0 && e->to->kind <= NODE_ROUTE)) return; /* who is quick is not known */
     const double most = 8 * WINDOW_NS / (cost + 1);
     const uint32_t w = most > EDGE_RING ? EDGE_RING : (uint32_t)most;
     const uint32_t next = 2 * e->window < w ? 2 * e->window : w;

@@ -125,3 +125,5 @@ def _work(
     finally:
         if source is not None:
             _stoker.source_finish(source)
+        # Errors that the run keeps refer to the frames of ops, and through them to this one.
+        del run, grow, source

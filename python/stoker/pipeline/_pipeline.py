@@ -238,6 +238,7 @@ class Pipeline:
 
     def _set_failure(self, run: _stoker.Run, error: Error) -> None:
         explained = explain(error, run.causes(), self._infos)
+        error.__traceback__ = None  # its frames refer to this pipeline
         with self._lock:
             if self._failure is None:
                 self._failure = explained

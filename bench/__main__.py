@@ -8,9 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench import machine, peers, report
-from bench.context import QUICK, STOKER, Context, Effort
+from bench.context import QUICK, STOKER, Context, Effort, FreeThreaded
 from bench.proc import Failed
-from bench.rows import first, memory, neighbour, noop, subprocess, throughput
+from bench.rows import (
+    first,
+    memory,
+    neighbour,
+    noop,
+    python_flow,
+    python_free,
+    python_life,
+    subprocess,
+    throughput,
+)
 from bench.table import Row, as_text
 
 ROWS: dict[str, Callable[[Context], list[Row]]] = {
@@ -20,8 +30,20 @@ ROWS: dict[str, Callable[[Context], list[Row]]] = {
     "first": first.measure,
     "memory": memory.measure,
     "neighbour": neighbour.measure,
+    "py-noop": python_flow.measure_noop,
+    "py-async": python_flow.measure_async,
+    "py-hooks": python_flow.measure_hooks,
+    "py-collate": python_flow.measure_collate,
+    "py-sleep": python_flow.measure_sleep,
+    "py-beside": neighbour.measure_python,
+    "py-cycle": python_life.measure_cycle,
+    "py-idle": python_life.measure_idle,
+    "py-dropped": python_life.measure_dropped,
+    "py-free": python_free.measure,
     "subprocess": subprocess.measure,
 }
+
+NO_IMAGES = frozenset(name for name in ROWS if name.startswith("py-")) | {"noop", "subprocess"}
 
 
 def parse() -> argparse.Namespace:
@@ -33,6 +55,8 @@ def parse() -> argparse.Namespace:
     p.add_argument("--write", action="store_true", help="put the tables into docs/bench.md")
     p.add_argument("--programs", type=Path, required=True, help=argparse.SUPPRESS)
     p.add_argument("--site", type=Path, required=True, help=argparse.SUPPRESS)
+    p.add_argument("--free-threaded", help=argparse.SUPPRESS)
+    p.add_argument("--free-threaded-site", type=Path, help=argparse.SUPPRESS)
     args = p.parse_args()
     if args.rounds is not None and args.rounds < 1:
         p.error("--rounds must be at least 1")
@@ -44,6 +68,13 @@ def parse() -> argparse.Namespace:
 def effort(args: argparse.Namespace) -> Effort:
     chosen = QUICK if args.quick else Effort()
     return replace(chosen, rounds=args.rounds, import_rounds=args.rounds) if args.rounds else chosen
+
+
+def free_threaded(args: argparse.Namespace) -> FreeThreaded | None:
+    if not args.free_threaded:
+        return None
+    version = machine.output_of([args.free_threaded, "-c", "import sys; print('%d.%dt' % sys.version_info[:2])"])
+    return FreeThreaded(args.free_threaded, version, args.free_threaded_site)
 
 
 def preflight(context: Context) -> None:
@@ -67,20 +98,25 @@ def measure(context: Context, name: str) -> list[Row]:
 def main() -> int:
     args = parse()
     contenders, missing = peers.gather(args.peers)
-    context = Context(effort(args), contenders, missing, args.programs, args.site)
-    preflight(context)
-    for title, reason in missing.items():
+    stages, absent = peers.pipelines()
+    context = Context(
+        effort(args), contenders, missing | absent, args.programs, args.site, stages, free_threaded(args)
+    )
+    names = args.row or list(ROWS)
+    if not NO_IMAGES.issuperset(names):
+        preflight(context)
+    for title, reason in context.missing.items():
         print(f"bench: SKIPPED {title}: {reason}")
     described = machine.describe(contenders)
     print("\n".join(described) + "\n", flush=True)
     rows: list[Row] = []
-    for name in args.row or ROWS:
+    for name in names:
         done = measure(context, name)
         rows += done
         print("\n".join(map(as_text, done)), flush=True)
-    saved = report.save(rows, described, missing)
+    saved = report.save(rows, described, context.missing)
     if args.write:
-        report.write_page(rows, described, missing)
+        report.write_page(rows, described, context.missing)
     print(report.summary(rows))
     print(f"all figures: {saved.relative_to(Path.cwd())}")
     ours = any(contender.loader == STOKER for contender in contenders)

@@ -5,7 +5,7 @@ import json
 import os
 import random
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from bench.proc import Failed, Outcome, run
 REPO = Path(__file__).resolve().parent.parent
 OUTPUT = REPO / "build" / "bench"
 STOKER = "stoker_lane"
+PYTHON_STAGES = "stages_stoker"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,20 @@ class Contender:
     python: str  # the interpreter that has it
     peer: bool = False  # only in `make bench-peers`
     own_boxes: bool = False  # draws its random boxes itself, so they cannot be set
+
+    @property
+    def package(self) -> str:
+        """Of one whose stages are Python."""
+        return self.loader.removeprefix("stages_")
+
+
+@dataclass(frozen=True)
+class FreeThreaded:
+    """An interpreter without the lock."""
+
+    python: str
+    version: str
+    site: Path  # where its build of the stoker package lies
 
 
 @dataclass
@@ -38,10 +53,16 @@ class Effort:
     noop_items: int = 8_000_000
     idle_s: int = 10
     loop_s: float = 3.0
+    python_items: int = 1_000_000
+    sleeps: int = 4800
+    spins: int = 10_000
+    cycles: int = 200
+    dropped: int = 10_000
 
 
 QUICK = Effort(files=400, rounds=3, import_rounds=5, names=26_000, epochs=4,
-               noop_items=1_000_000, idle_s=2, loop_s=1.2)  # fmt: skip
+               noop_items=1_000_000, idle_s=2, loop_s=1.2, python_items=100_000, sleeps=800,
+               spins=1000, cycles=30, dropped=1000)  # fmt: skip
 CHECK_FILES = 360  # whose pixels are compared
 
 
@@ -52,6 +73,8 @@ class Context:
     missing: dict[str, str]  # title of a contender that cannot run: why, and what helps
     programs: Path  # entropy, noop
     site: Path  # where the stoker package lies
+    pipelines: list[Contender] = field(default_factory=list)  # of Python stages, ours first
+    free: FreeThreaded | None = None
     corpora: dict[tuple[int, int], Corpus] = field(default_factory=dict)
 
     def corpus(self, short_side: int, files: int | None = None) -> Corpus:
@@ -61,17 +84,25 @@ class Context:
             warm(self.corpora[key])
         return self.corpora[key]
 
-    def env(self) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": f"{REPO}:{self.site}"}
+    def env(self, site: Path | None = None) -> dict[str, str]:
+        return {**os.environ, "PYTHONPATH": f"{REPO}:{site or self.site}"}
 
     def load(self, contender: Contender, root: Path, *, pss: bool = False, **options: object) -> Outcome:
         """One run of bench/contender.py."""
-        return self.script("contender.py", contender.python, loader=contender.loader, root=root, pss=pss, **options)
+        return self.script("contender.py", contender.python, loader=contender.loader, root=root, pss=pss, site=None, **options)
 
-    def script(self, name: str, python: str, *, pss: bool = False, **options: object) -> Outcome:
+    def script(
+        self, name: str, python: str, *, pss: bool = False, site: Path | None = None, **options: object
+    ) -> Outcome:
         words = [f"{key}={value}" for key, value in options.items()]
         command = [python, "-P", str(REPO / "bench" / name), *words]
-        return run(command, self.env(), pss=pss, start_word=True)
+        return run(command, self.env(site), pss=pss, start_word=True)
+
+    def stages(
+        self, python: str, package: str, work: str, options: Mapping[str, object], site: Path | None = None
+    ) -> Outcome:
+        """One run of bench/stages.py."""
+        return self.script("stages.py", python, pss=False, site=site, package=package, work=work, **options)
 
     def program(self, name: str, *words: object) -> Outcome:
         return run([str(self.programs / name), *map(str, words)])
@@ -87,6 +118,20 @@ def verify(outcome: Outcome, corpus: Corpus, epochs: int = 1) -> Outcome:
 
 
 Task = Callable[[], Outcome]
+
+
+def able(tasks: Mapping[str, Task], rivals: Container[str], notes: list[str]) -> dict[str, Task]:
+    """Without the rivals that fail when they are tried once: `notes` name them."""
+    found: dict[str, Task] = {}
+    for name, task in tasks.items():
+        try:
+            if name in rivals:
+                progress(f"trying {name}")
+                task()
+            found[name] = task
+        except Failed as error:
+            notes.append(f"Not measured: {name}: {error}")
+    return found
 
 
 def interleave(rounds: int, tasks: Mapping[str, Task], what: str) -> dict[str, list[Outcome]]:

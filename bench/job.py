@@ -28,6 +28,7 @@ class Job:
         self.start_ns = int(given.get("start_ns", "0"))  # monotonic clock when the process began
         self.loop = given.get("loop", "")  # of the noisy neighbour: matmul, python
         self.seconds = float(given.get("seconds", "1"))
+        self.ask_s = float(given.get("ask_s", "0.2"))  # the loop asks for a batch so often
 
     @staticmethod
     def from_argv() -> "Job":

@@ -13,7 +13,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.context import REPO, STOKER, Contender
+from bench.context import PYTHON_STAGES, REPO, STOKER, Contender
 
 VENV = REPO / "build" / "venv-peers"
 PYTHON = str(VENV / "bin" / "python")
@@ -29,6 +29,7 @@ class Peer:
     large: bool = False  # its download is looked at first
 
 
+SPDL_CORE = "spdl_core==0.8.0"
 SPDL = Peer(
     Contender("spdl_pipeline", "SPDL pipeline", PYTHON),
     ("spdl==0.8.0", "numpy==2.4.6", "pillow==13.0.0"),
@@ -123,6 +124,25 @@ def install(peer: Peer) -> str:
     if peer.package and probe(peer):
         problem = apt_install(peer.package)
     return problem or probe(peer)
+
+
+def pipelines() -> tuple[list[Contender], dict[str, str]]:
+    """Those whose stages are Python, after `gather`: SPDL's need no FFmpeg."""
+    found = [Contender(PYTHON_STAGES, "Stoker", sys.executable)]
+    problem = call([PYTHON, "-c", "import spdl.pipeline"]) if Path(PYTHON).exists() else "not installed"
+    if problem:
+        return found, {"SPDL": problem}
+    return [*found, Contender("stages_spdl", "SPDL", PYTHON)], {}
+
+
+def spdl_core() -> Path | str:
+    """A folder with SPDL's pipelines alone, which are pure Python, for any interpreter; or why not."""
+    folder = VENV / "core"
+    if not folder.exists():
+        problem = call(pip("install", "--no-deps", "--target", str(folder), SPDL_CORE))
+        if problem:
+            return problem
+    return folder
 
 
 def gather(with_peers: bool) -> tuple[list[Contender], dict[str, str]]:

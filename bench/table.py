@@ -42,7 +42,8 @@ def most(what: str, limit: float, value: float, measured: str, unit: str = "") -
 
 
 def least(what: str, limit: float, value: float, measured: str, unit: str = "") -> Target:
-    return Target(what, f">= {limit:,.0f}{unit}", measured, value >= limit)
+    number = f"{limit:,.0f}" if limit >= 1000 else f"{limit:g}"
+    return Target(what, f">= {number}{unit}", measured, value >= limit)
 
 
 def columns(cells: list[list[str]]) -> list[str]:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A training loop on one processor, the loader on the other, one batch asked per 200 ms."""
+"""A training loop on one processor, the loader on the other."""
 
 import os
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
-from bench.context import STOKER, Contender, Context, interleave, outcomes_json, save_raw
+from bench.context import PYTHON_STAGES, STOKER, Contender, Context, interleave, outcomes_json, save_raw
 from bench.proc import Failed, Outcome
 from bench.stats import Estimate, estimate
 from bench.table import Row, most
@@ -12,11 +14,24 @@ from bench.table import Row, most
 LOOPS = {"matmul": "20 us matrix products", "python": "pure Python"}
 
 
-def run(context: Context, who: Contender, loop: str) -> Outcome:
-    root = context.corpus(0).root
+@dataclass(frozen=True)
+class Scene:
+    """What the loop runs beside, and what is asked of it."""
+
+    name: str
+    title: str
+    field: list[Contender]
+    root: Path | str  # of the images, where they are loaded
+    ask_s: float
+    slower: float  # per cent, at most
+    wait_ms: float  # the longest next() of a run
+    judged: tuple[str, ...]  # loops of which `wait_ms` is asked
+
+
+def run(context: Context, scene: Scene, who: Contender, loop: str) -> Outcome:
     done = context.script(
-        "neighbour.py", who.python, loader=who.loader, root=root, loop=loop, epochs=-1, threads=1,
-        seconds=context.effort.loop_s,
+        "neighbour.py", who.python, loader=who.loader, root=scene.root, loop=loop, epochs=-1, threads=1,
+        seconds=context.effort.loop_s, ask_s=scene.ask_s,
     )  # fmt: skip
     if who.loader != "none" and not done.result["waits_s"]:
         raise Failed(f"{who.title}: no batch was asked for")
@@ -27,12 +42,12 @@ def longest_wait(outcomes: list[Outcome]) -> Estimate:
     return estimate([max(o.result["waits_s"]) for o in outcomes])
 
 
-def measure_loop(context: Context, loop: str) -> Row:
-    row = Row(f"neighbour-{loop}", f"Noisy neighbour: a loop of {LOOPS[loop]}",
+def measure_loop(context: Context, scene: Scene, loop: str) -> Row:
+    row = Row(f"{scene.name}-{loop}", f"{scene.title}: a loop of {LOOPS[loop]}",
               ["contender", "loop slowed by %", "ms in next(), median", "longest of a run"])  # fmt: skip
-    python = context.contenders[0].python
-    field = [Contender("none", "no loader (what the machine itself varies)", python), *context.contenders]
-    tasks = {c.title: partial(run, context, c, loop) for c in field}
+    nobody = Contender("none", "no loader (what the machine itself varies)", scene.field[0].python)
+    field = [nobody, *scene.field]
+    tasks = {c.title: partial(run, context, scene, c, loop) for c in field}
     results = interleave(context.effort.rounds, tasks, row.name)
     save_raw(row.name, outcomes_json(results))
     for who in field:
@@ -44,14 +59,29 @@ def measure_loop(context: Context, loop: str) -> Row:
         longest = longest_wait(done)
         typical = estimate([estimate(o.result["waits_s"]).median for o in done])
         row.lines[-1][2:] = [typical.text(2, 1e3), longest.text(2, 1e3)]
-        if who.loader == STOKER:
-            row.targets.append(most("loop slowed by", 2, slow.median, slow.text(2), " %"))
-        if who.loader == STOKER and loop == "python":
-            row.targets.append(most("longest next() of a run", 1, longest.median * 1e3, longest.text(2, 1e3), " ms"))
+        if who.loader not in (STOKER, PYTHON_STAGES):
+            continue
+        row.targets.append(most("loop slowed by", scene.slower, slow.median, slow.text(2), " %"))
+        if loop in scene.judged:
+            row.targets.append(
+                most("longest next() of a run", scene.wait_ms, longest.median * 1e3, longest.text(2, 1e3), " ms")
+            )
     return row
 
 
-def measure(context: Context) -> list[Row]:
+def measure_loops(context: Context, scene: Scene) -> list[Row]:
     if len(os.sched_getaffinity(0)) < 2:
-        return [Row("neighbour", "Noisy neighbour", notes=["Skipped: it needs two processors."])]
-    return [measure_loop(context, loop) for loop in LOOPS]
+        return [Row(scene.name, scene.title, notes=["Skipped: it needs two processors."])]
+    return [measure_loop(context, scene, loop) for loop in LOOPS]
+
+
+def measure(context: Context) -> list[Row]:
+    root = context.corpus(0).root
+    scene = Scene("neighbour", "Noisy neighbour", context.contenders, root, 0.2, 2, 1, ("python",))
+    return measure_loops(context, scene)
+
+
+def measure_python(context: Context) -> list[Row]:
+    """Small items through stages of Python, 1,000 a second; next() may take one switch interval."""
+    scene = Scene("py-beside", "Beside 1,000 items/s through Python stages", context.pipelines, "", 1e-3, 5, 6, tuple(LOOPS))
+    return measure_loops(context, scene)

@@ -3,7 +3,7 @@
 
 from functools import partial
 
-from bench.context import Context, interleave, outcomes_json, save_raw
+from bench.context import Context, able, interleave, outcomes_json, save_raw
 from bench.stats import estimate
 from bench.table import Row, Target
 
@@ -14,17 +14,25 @@ WANTED = 0.7  # one copy, and what the other side does with the memory bus meanw
 
 def measure(context: Context) -> list[Row]:
     row = Row("subprocess", "32 MiB arrays from a worker process", ["way", "x memcpy", "GiB/s"])
-    python = context.contenders[0].python
-    tasks = {
-        way: partial(context.script, "placement.py", python, arena=way, arrays=ARRAYS) for way in WAYS
+    entries = {
+        f"{who.title}: {title}": (who, way)
+        for who in context.pipelines
+        for way, title in WAYS.items()
+        if way == "pool" or who.package == "stoker"
     }
-    results = interleave(context.effort.rounds, tasks, row.name)
+    tasks = {
+        name: partial(context.script, "placement.py", who.python, package=who.package, arena=way, arrays=ARRAYS)
+        for name, (who, way) in entries.items()
+    }
+    rivals = {name for name, (who, _) in entries.items() if who.package != "stoker"}
+    results = interleave(context.effort.rounds, able(tasks, rivals, row.notes), row.name)
     save_raw(row.name, outcomes_json(results))
-    for way, outcomes in results.items():
+    for name, outcomes in results.items():
+        who, way = entries[name]
         ratio = estimate([o.result["ratio"] for o in outcomes])
         rate = estimate([1 / 32 / o.result["array_s"] for o in outcomes])
-        row.lines.append([WAYS[way], ratio.text(2), rate.text(2)])
-        if way == "pool":
+        row.lines.append([name, ratio.text(2), rate.text(2)])
+        if way == "pool" and who.package == "stoker":
             row.targets.append(
                 Target("bytes/s over memcpy's, pool", f">= {WANTED:g} x", ratio.text(2), ratio.median >= WANTED)
             )

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Pipelines of Python stages: what bench/stages.py runs, with one package or another."""

@@ -71,4 +71,8 @@ typedef struct ext_taker {
 bool ext_item_set_native(ext_state *state, stk_item *item, const ext_taker *taker, PyObject *value,
                          PyObject *result);
 
+/* lane_concat.c */
+
+PyObject *ext_op_concat(PyObject *module, PyObject *arg);
+
 #endif /* STK_EXT_LANE_H */

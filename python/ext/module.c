@@ -20,6 +20,10 @@ static PyMethodDef functions[] = {
                                   "kind: map, expand, route or fold; report(exception, item, id) "
                                   "hears of failures.")),
     FUNCTION(op_collate, PyDoc_STR("op_collate(n, drop_last): an Op that makes lists.")),
+    {"op_concat", ext_op_concat, METH_O,
+     PyDoc_STR(
+         "op_concat($module, paths, /)\n--\n\nAn Op that joins the lists of a batched router's "
+         "paths.")},
     FUNCTION(iterable_source, PyDoc_STR("iterable_source(iterable, continuous, text): a Source.")),
     {"source_finish", ext_source_finish, METH_O,
      PyDoc_STR("source_finish($module, source, /)\n--\n\nCloses the iterator of a source that has "

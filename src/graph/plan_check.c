@@ -117,7 +117,7 @@ static stk_err check_route(const stage_plan *s, stk_kind in, stk_diag *diag)
             return stk_diag_set(diag, STK_EINVAL, "stage '%s': path %zu ends in %s, path 0 in %s",
                                 s->name, k, stk_kind_str(kind_through(path, in, path->num_stages)),
                                 stk_kind_str(out));
-        if (stage_in_order(s) && !plan_is_one_to_one(path))
+        if (stage_in_order(s) && s->router && !plan_is_one_to_one(path))
             return stk_diag_set(
                 diag, STK_EINVAL,
                 "stage '%s' rejoins in input order, so path %zu may only hold maps in input "

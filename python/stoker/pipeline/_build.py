@@ -97,6 +97,8 @@ def _queue_class(given: Any, interval: float) -> Callable[..., Any] | None:
 
     if chosen is AsyncQueue or chosen is StatsQueue:
         return None
+    if not callable(chosen) or (isinstance(chosen, type) and not hasattr(chosen, "put_nowait")):
+        raise TypeError(f"queue_class must make asyncio queues, as AsyncQueue does, not {chosen!r}")
     return chosen if given is not None else partial(chosen, interval=interval)
 
 

@@ -70,12 +70,19 @@ class LoopPlan:
         self._add(AsyncMap(index, make, concurrency, ordered, log), hooks)
 
     def router(
-        self, index: int, router: Callable[[Any], Any], is_async: bool, hooks: Sequence[TaskHook]
+        self,
+        index: int,
+        router: Callable[[Any], Any],
+        is_async: bool,
+        routes: bool,
+        hooks: Sequence[TaskHook],
     ) -> None:
+        """`routes`: gives the index of a path; else what goes down the paths."""
+
         def make(loop: Loop) -> Call:
             return with_hooks(router if is_async else in_pool(router, loop), hooks)
 
-        self._add(AsyncMap(index, make, 1, True, None, is_router=True), hooks)
+        self._add(AsyncMap(index, make, 1, True, None, is_router=routes), hooks)
 
     def aggregate(self, index: int, stage: AggregateConfig, hooks: Sequence[TaskHook]) -> None:
         wrap = partial(with_hooks, hooks=hooks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from operator import getitem
+from operator import attrgetter, getitem
 
 from .. import _stoker
 from ..ops import Op
@@ -13,6 +13,7 @@ from ._kinds import is_async, kind_of, kind_of_call
 from ._lanes import Group
 from ._locate import locate
 from ._log import FailureLog
+from ._routers import make_router
 from .defs import (
     AggregateConfig,
     BatchConfig,
@@ -370,54 +371,54 @@ class PlanMaker:
         )
 
     def _variants(self, plan: _stoker.Plan, stage: PathVariantsConfig) -> None:
-        hooks = self._hooks(stage.name, 1)
-        log = self._note(stage.name, 1, log=True)
-        awaits = is_async(kind_of_call(stage.router))
-        router = (_AsyncRouter if awaits else _Router)(stage.router, len(stage.paths))
-        if awaits or hooks:
-            self._port(plan, stage.name, 1)
-            self._on_loop.router(len(self.infos) - 1, router, awaits, hooks)
-        else:
-            op = _stoker.op_python("route", router, log, locate(stage.router)[:199])
-            self._own(plan, op, stage.name)
-        self.infos.append(self.infos[-1])  # the engine's own part of it
-        self.logs.append(None)
+        self._router(plan, stage)
+        info = self.infos[-1]
+        self._again(info)  # the engine's own part of it
         paths = []
         before, foreign = self._foreign, False
         for path in stage.paths:
             inner = _stoker.plan()
             self._foreign = before
+            if stage.batched:
+                self._own(inner, _stoker.op_python("map", attrgetter("items"), None, ""), stage.name)
+                self._again(info)
             self._stages(inner, path)
             paths.append(inner)
             foreign |= self._foreign
         self._foreign = foreign
-        ordered = all(_stage_is_ordered(inner) for path in stage.paths for inner in path)
+        ordered = stage.batched or all(
+            _stage_is_ordered(inner) for path in stage.paths for inner in path
+        )
         plan.route(paths, _short(f"{stage.name}_merge"), "input" if ordered else "completion")
+        if stage.batched:
+            self._own(plan, _stoker.op_concat(len(paths)), f"{stage.name}_merge")
+            self._again(info)
         self._next_id += 1  # of the merge, which the reference counts as a stage
 
+    def _again(self, info: StageInfo) -> None:
+        """One more stage of the engine for one that was noted."""
+        self.infos.append(info)
+        self.logs.append(None)
 
-class _Router:
-    """Checks what a router says."""
-
-    def __init__(self, router: Any, num_paths: int) -> None:
-        self._router = router
-        self._num_paths = num_paths
-
-    def __call__(self, item: Any) -> Any:
-        return self.check(self._router(item))
-
-    def check(self, path: Any) -> int:
-        if isinstance(path, bool) or not hasattr(path, "__index__"):
-            raise TypeError(f"Router returned {type(path).__name__}, not the index of a path")
-        index = int(path.__index__())
-        if not 0 <= index < self._num_paths:
-            raise IndexError(f"Router returned index {index}, but there are {self._num_paths} paths")
-        return index
-
-
-class _AsyncRouter(_Router):
-    async def __call__(self, item: Any) -> int:
-        return self.check(await self._router(item))
+    def _router(self, plan: _stoker.Plan, stage: PathVariantsConfig) -> None:
+        hooks = self._hooks(stage.name, 1)
+        log = self._note(stage.name, 1, log=True)
+        awaits = is_async(kind_of_call(stage.router))
+        text = locate(stage.router)[:199]
+        router = make_router(stage.router, len(stage.paths), stage.batched, awaits)
+        if awaits or hooks:
+            self._port(plan, stage.name, 1)
+            self._on_loop.router(len(self.infos) - 1, router, awaits, not stage.batched, hooks)
+        elif not stage.batched:
+            self._own(plan, _stoker.op_python("route", router, log, text), stage.name)
+        if not stage.batched:
+            return
+        if awaits or hooks:
+            router = _same
+            self._again(self.infos[-1])
+        self._own(plan, _stoker.op_python("expand", router, log, text), stage.name)
+        self._own(plan, _stoker.op_python("route", attrgetter("path"), log, text), stage.name)
+        self._again(self.infos[-1])
 
 
 class _Retrying:

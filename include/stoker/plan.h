@@ -111,7 +111,8 @@ STK_API void stk_plan_route(stk_plan *plan, stk_router_fn *router, void *ctx, si
 STK_API void stk_plan_merge(stk_plan *plan, size_t n, stk_plan *const *inputs,
                             const double *weights, uint64_t seed);
 
-/* The same in order of arrival: which input comes first depends on who is quick. */
+/* The same in order of arrival: which input comes first depends on who is quick.  The failure of an
+ * input ends the run when the others are through, or at the end of an epoch. */
 STK_API void stk_plan_merge_any(stk_plan *plan, size_t n, stk_plan *const *inputs);
 
 /* How many results may wait for the reader, at least 1.  A plan has one sink, at its end. */

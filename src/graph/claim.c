@@ -96,6 +96,8 @@ static bool claim_flush(node *n, task *t) STK_REQUIRES(run_role)
         run_abort(n->run, STK_ENOMEM, "no memory for a result");
         return false;
     }
+    stk_item_set_id(t->items[0], n->fold.id, n->fold.epoch);
+    t->items[0]->source = n->fold.source;
     n->out->reserved++;
     t->num = 1;
     give_task(n, t, true);

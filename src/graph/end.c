@@ -63,6 +63,7 @@ static void free_in_flight(stk_run *run) STK_REQUIRES(run_role)
             n->returned = item->link;
             run_item_put(run, &item);
         }
+        run_item_put(run, &n->failure);
         if (n->kind == NODE_BATCH) batch_retire(n);
         if (n->kind == NODE_EXPAND) expand_retire(n);
         if (n->kind == NODE_ROUTE) route_retire(n);

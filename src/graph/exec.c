@@ -197,14 +197,22 @@ static void exec_flush(lane *l, task *t)
     stage *s = &t->node->stages[0];
     const stk_op_class *cls = stk_op_get_class(s->op);
     stk_item *out = t->items[0];
+    tally *y = &l->tally[s->index];
     stk_diag diag = {.err = STK_OK};
+    stk_err err = STK_OK;
     out->stage = s;
-    stk_err err = cls->flush(stk_op_params(s->op), NULL, out, &diag);
+    void *state = lane_state(l, s, &err, &diag);
+    if (!err) err = cls->flush(stk_op_params(s->op), state, out, &diag);
+    y->busy_ns += stk_clock_ns() - t->began;
     t->done = 1;
-    if (err == STK_ESKIP)
+    if (!err) return;
+    if (err == STK_ESKIP) {
         out->state = ITEM_GAP;
-    else if (err)
-        fail_item(l, s, out, &diag);
+        return;
+    }
+    y->failed++;
+    if (diag.err != err || !diag.text[0]) stk_diag_set(&diag, err, "%s", stk_err_str(err));
+    fail_item(l, s, out, &diag);
 }
 
 static void exec_source(lane *l, task *t)

@@ -123,6 +123,7 @@ static edge *lower_map(stk_run *run, const stage_plan *p, edge *in)
     n->blocking = blocking;
     n->concurrency = s->concurrency;
     n->in_turn = n->order == STK_ORDER_COMPLETION || n->concurrency == 1;
+    n->fold.id = -1;
     if (n->blocking && in->from->kind == NODE_SOURCE && !in->from->group)
         in->from->blocking = true; /* else busy CPU workers would let the readers run dry */
     edge *out = new_edge(run, n);

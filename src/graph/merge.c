@@ -7,7 +7,7 @@
 
 static bool waits(const node *n, size_t k)
 {
-    return n->merge.marked[k] || edge_done(n->edges[k]);
+    return n->merge.marked[k] || n->lost >> k & 1 || edge_done(n->edges[k]);
 }
 
 bool merge_epoch_end(node *n)
@@ -69,42 +69,52 @@ static bool all_known(node *n)
     return true;
 }
 
-/* Nothing but its failure is left of input k. */
-static bool failed_at(const node *n, size_t k)
+/* Keeps the failure of input k until the others are through.  What is behind it would never be
+ * seen: it goes, since others may not get past it, on a route say. */
+static bool lose(node *n, size_t k) STK_REQUIRES(run_role)
 {
-    const stk_item *item = edge_peek(n->edges[k]);
-    return item && item->state == ITEM_ERROR;
+    bool moved = false;
+    if (!(n->lost >> k & 1)) edge_end_sources(n->edges[k]);
+    n->lost |= UINT32_C(1) << k;
+    for (stk_item *item; (item = edge_take(n->edges[k])); moved = true) {
+        if (item->state == ITEM_ERROR && !n->failure)
+            n->failure = item;
+        else
+            run_item_put(n->run, &item);
+    }
+    return moved;
 }
 
-/* A failure of one input waits until the others are through. */
 static bool pass_failure(node *n)
 {
-    size_t found = n->num_edges;
-    for (size_t k = n->num_edges; k-- > 0;) {
-        if (!n->merge.marked[k] && failed_at(n, k))
-            found = k;
-        else if (!waits(n, k))
-            return false;
-    }
-    if (found == n->num_edges || !edge_room(n->out)) return false;
-    edge_append(n->out, edge_take(n->edges[found]));
+    if (!n->failure || !edge_room(n->out)) return false;
+    for (size_t k = 0; k < n->num_edges; k++)
+        if (!waits(n, k)) return false;
+    edge_append(n->out, n->failure);
+    n->failure = NULL;
     return true;
+}
+
+static bool take_all(node *n, size_t k) STK_REQUIRES(run_role)
+{
+    bool moved = false;
+    while (!n->merge.marked[k]) {
+        const stk_item *item = edge_peek(n->edges[k]);
+        if (n->lost >> k & 1 || (item && item->state == ITEM_ERROR)) return lose(n, k) || moved;
+        if (!item || !edge_room(n->out)) break;
+        moved = true;
+        n->merge.marked[k] = item->state == ITEM_MARK;
+        if (n->merge.marked[k]) break;
+        if (n->num_stages) n->stages[0].items++;
+        edge_deliver(n->out, edge_take(n->edges[k]));
+    }
+    return moved;
 }
 
 bool merge_as_they_come(node *n)
 {
     bool moved = false;
-    for (size_t k = 0; k < n->num_edges; k++) {
-        while (!n->merge.marked[k] && edge_room(n->out)) {
-            const stk_item *item = edge_peek(n->edges[k]);
-            if (!item || item->state == ITEM_ERROR) break;
-            moved = true;
-            n->merge.marked[k] = item->state == ITEM_MARK;
-            if (n->merge.marked[k]) break;
-            if (n->num_stages) n->stages[0].items++;
-            edge_deliver(n->out, edge_take(n->edges[k]));
-        }
-    }
+    for (size_t k = 0; k < n->num_edges; k++) moved |= take_all(n, k);
     return pass_failure(n) || merge_epoch_end(n) || moved;
 }
 

@@ -96,6 +96,8 @@ typedef struct node {
     bool closed;        /* its outputs are */
     bool failed;        /* a failure of its own ends the run: it takes nothing more */
     bool flushed;       /* of a fold: what it held before the mark or end at its input is out */
+    uint32_t lost;      /* merges, joins: inputs that have failed */
+    stk_item *failure;  /* of the first of them */
     stk_item *returned; /* begun places given back by a task that was slow */
     union {
         struct {
@@ -103,6 +105,10 @@ typedef struct node {
             int64_t epoch; /* touched by the source's task alone */
             bool waiting, woken, ended;
         } src;
+        struct { /* map that folds: whom it put last; id -1: nobody */
+            int64_t id, epoch;
+            stk_source *source;
+        } fold;
         struct {
             assembly *collecting, *planning; /* of the reader's side, of the slots' side */
             assembly *submitted, *submitted_tail;

@@ -150,9 +150,9 @@ void stk_plan_pipe(stk_plan *plan, stk_op *op, const stk_stage_opts *opts)
         s->opts.order = STK_ORDER_COMPLETION;
         s->opts.concurrency = 1;
     }
-    if (cls->expand && s->opts.on_error == STK_SUBSTITUTE)
-        fail(plan, STK_EINVAL, "stage '%s' makes many of one: a failure can't be substituted there",
-             s->name);
+    if ((cls->expand || cls->flush) && s->opts.on_error == STK_SUBSTITUTE)
+        fail(plan, STK_EINVAL, "stage '%s' makes %s: a failure can't be substituted there", s->name,
+             cls->expand ? "many of one" : "one of many");
 }
 
 void stk_plan_batch(stk_plan *plan, size_t n, const stk_batch_opts *opts)

@@ -167,7 +167,7 @@ static stk_err check_substitutes(const stk_plan *plan, stk_diag *diag)
     const stage_plan *foreign = NULL;
     for (size_t i = 0; i < plan->num_stages; i++) {
         const stage_plan *s = &plan->stages[i];
-        chain &= s->kind == STAGE_MAP;
+        chain &= s->kind == STAGE_MAP && !stk_op_get_class(s->op)->flush;
         if (s->opts.group)
             foreign = s;
         else if (s->opts.on_error == STK_SUBSTITUTE && foreign)

@@ -5,6 +5,7 @@
  * the next ticket names.  In order of completion the join takes what is there, and the end of an
  * epoch is sent down every path, so that it arrives behind all of its samples.
  */
+#include <limits.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -12,31 +13,43 @@
 
 #define MAX_TICKETS 32768 /* between a route and its join; more wait */
 
+/* -1 for what no int holds. */
+static int choose_path(const stage *s, const stk_item *item)
+{
+    if (s->plan->router) return s->plan->router(item, s->plan->router_ctx);
+    return item->path <= INT_MAX ? (int)item->path : -1;
+}
+
+static void fail_choice(stage *s, stk_item *item, int path, size_t num_paths)
+{
+    stk_diag diag;
+    stk_diag_set(&diag, STK_EINVAL, "the router said path %d, but there are %zu", path, num_paths);
+    if (!stage_may_skip(s)) {
+        run_fail(item, s, &diag);
+        return;
+    }
+    failure *f = failure_new(s, item, &diag);
+    if (f) f->next = item->failures, item->failures = f;
+    item_clear_data(item);
+    item->state = ITEM_GAP;
+}
+
+/* What is no sample, or has no path, goes down the first. */
 void route_exec(task *t)
 {
     stage *s = &t->node->stages[0];
     for (; t->done < t->num; t->done++) {
         stk_item *item = t->items[t->done];
-        if (item->state != ITEM_VALUE) continue;
+        const bool chooses = item->state == ITEM_VALUE;
         item->stage = s;
+        const int path = chooses ? choose_path(s, item) : 0;
+        item->path = 0;
+        if (!chooses) continue;
         item->passed |= UINT64_C(1) << s->index;
-        const int path =
-            s->plan->router ? s->plan->router(item, s->plan->router_ctx) : (int)item->path;
-        if (path >= 0 && (size_t)path < t->node->num_edges) {
+        if (path >= 0 && (size_t)path < t->node->num_edges)
             item->path = (size_t)path;
-            continue;
-        }
-        stk_diag diag;
-        stk_diag_set(&diag, STK_EINVAL, "the router said path %d, but there are %zu", path,
-                     t->node->num_edges);
-        if (!stage_may_skip(s)) {
-            run_fail(item, s, &diag);
-            continue;
-        }
-        failure *f = failure_new(s, item, &diag);
-        if (f) f->next = item->failures, item->failures = f;
-        item_clear_data(item);
-        item->state = ITEM_GAP;
+        else
+            fail_choice(s, item, path, t->node->num_edges);
     }
 }
 

@@ -52,14 +52,16 @@ static void stop_at(node *n) STK_REQUIRES(run_role)
 void put_result(node *n, stk_item *item)
 {
     const bool ordered = n->order == STK_ORDER_INPUT;
-    if (n->group && (!ordered || n->concurrency == 1)) run_judge(n->run, item);
+    const bool folds = node_folds(n);
+    if (folds || (n->group && (!ordered || n->concurrency == 1))) run_judge(n->run, item);
+    if (folds) n->fold.id = item->id, n->fold.epoch = item->epoch, n->fold.source = item->source;
     if (n->group && item->state == ITEM_ERROR) stop_at(n);
     if (ordered) {
         edge_put(n->out, item, item->seq);
         return;
     }
     n->out->reserved--;
-    if (item->state == ITEM_GAP && node_folds(n)) /* what a fold has taken in */
+    if (item->state == ITEM_GAP && folds) /* what a fold has taken in */
         run_item_put(n->run, &item);
     else
         edge_deliver(n->out, item);
@@ -149,11 +151,11 @@ static bool is_empty(const node *n)
     case NODE_EXPAND: return !n->expand.head;
     case NODE_BATCH: return !n->batch.collecting && !n->batch.submitted;
     case NODE_ROUTE: return !n->route.head;
-    case NODE_SOURCE:
     case NODE_JOIN:
+    case NODE_MERGE: return !n->failure;
+    case NODE_SOURCE:
     case NODE_PORT:
-    case NODE_PASS:
-    case NODE_MERGE: break;
+    case NODE_PASS: break;
     }
     return true;
 }

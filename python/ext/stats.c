@@ -34,7 +34,9 @@ PyObject *ext_stats_dict(const stk_stats *s)
 {
     PyObject *stages = PyList_New(0);
     PyObject *queues = PyList_New(0);
+    unsigned long long failed = 0;
     bool ok = stages && queues;
+    for (size_t i = 0; i < s->num_stages; i++) failed += s->stages[i].failed;
     for (size_t i = 0; ok && i < s->num_stages; i++) ok = append(stages, stage_dict(&s->stages[i]));
     for (size_t i = 0; ok && i < s->num_queues; i++) ok = append(queues, queue_dict(&s->queues[i]));
     if (!ok) {
@@ -47,10 +49,10 @@ PyObject *ext_stats_dict(const stk_stats *s)
                                : ext_text(s->stages[s->bottleneck].name);
     PyObject *first = s->first_result_ns < 0 ? Py_NewRef(Py_None)
                                              : PyFloat_FromDouble(seconds(s->first_result_ns));
-    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:d,s:N,s:K,s:i,s:i}", "stages", stages, "queues",
+    return Py_BuildValue("{s:N,s:N,s:N,s:N,s:d,s:N,s:K,s:K,s:i,s:i}", "stages", stages, "queues",
                          queues, "verdict", ext_text(s->verdict), "bottleneck", bottleneck,
                          "elapsed_s", seconds(s->elapsed_ns), "first_result_s", first, "results",
-                         (unsigned long long)s->results, "num_threads", s->num_threads,
+                         (unsigned long long)s->results, "failed", failed, "num_threads", s->num_threads,
                          "num_io_threads", s->num_io_threads);
 }
 

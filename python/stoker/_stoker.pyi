@@ -59,6 +59,7 @@ class Stats(TypedDict):
     elapsed_s: float
     first_result_s: float | None
     results: int
+    failed: int
     num_threads: int
     num_io_threads: int
 

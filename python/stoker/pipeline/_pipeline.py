@@ -40,6 +40,7 @@ _NO_STATS: _stoker.Stats = {
     "elapsed_s": 0.0,
     "first_result_s": None,
     "results": 0,
+    "failed": 0,
     "num_threads": 0,
     "num_io_threads": 0,
 }
@@ -97,6 +98,7 @@ class Pipeline:
         self._raised = False  # somebody has seen the failure
         self._exhausted = False
         self._warned = False
+        self._said = False  # how many items were lost
 
     # --- life ---
 
@@ -150,7 +152,24 @@ class Pipeline:
             raise
         except TimeoutError as error:
             raise TimeoutError(f"Thread did not join after {seconds:g} seconds: {error}") from None
+        self._say_lost(run)
         self._raise_unread()
+
+    def _say_lost(self, run: _stoker.Run) -> None:
+        """Once: how many items failed, and in which stages."""
+        stats = run.stats()
+        with self._lock:
+            said, self._said = self._said, True
+        if said or not stats["failed"]:
+            return
+        import logging
+
+        stages = ", ".join(
+            f"{info} {stage['failed']}"
+            for info, stage in zip(self._infos, stats["stages"], strict=True)
+            if stage["failed"]
+        )
+        logging.getLogger("stoker.pipeline").warning("%d items failed: %s", stats["failed"], stages)
 
     def _keep_results(self, run: _stoker.Run) -> None:
         """Takes what a reader would find at this moment, or the failure behind it."""

@@ -28,28 +28,34 @@ PyObject *ext_source_give(PyObject *module, stk_source **core, const stk_diag *d
     return (PyObject *)self;
 }
 
-PyObject *ext_dir_source(PyObject *module, PyObject *args, PyObject *kwargs)
+/* For "O&": a tuple (shuffle, seed, rank, world_size, epochs). */
+static int order_convert(PyObject *tuple, void *out)
 {
-    static char *names[] = {"path", "labels", "pattern",    "flat",   "no_follow", "shuffle",
-                            "seed", "rank",   "world_size", "epochs", NULL};
-    const char *path, *pattern;
-    int labels, flat, no_follow, shuffle;
+    int shuffle;
     unsigned long long seed;
     long long rank, world_size, epochs;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ypzpppKLLL:dir_source", names, &path, &labels,
-                                     &pattern, &flat, &no_follow, &shuffle, &seed, &rank,
-                                     &world_size, &epochs))
+    if (!PyArg_ParseTuple(tuple, "pKLLL:order", &shuffle, &seed, &rank, &world_size, &epochs))
+        return 0;
+    *(stk_order_opts *)out = (stk_order_opts){
+        .shuffle = shuffle, .seed = seed, .rank = rank, .world_size = world_size, .epochs = epochs};
+    return 1;
+}
+
+PyObject *ext_dir_source(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"path", "labels", "pattern", "flat", "no_follow", "order", NULL};
+    const char *path, *pattern;
+    int labels, flat, no_follow;
+    stk_order_opts order;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ypzppO&:dir_source", names, &path, &labels,
+                                     &pattern, &flat, &no_follow, order_convert, &order))
         return NULL;
     const stk_dir_opts opts = {
         .labels = labels ? STK_LABELS_DIR : STK_LABELS_NONE,
         .pattern = pattern,
         .flat = flat,
         .no_follow = no_follow,
-        .order = {.shuffle = shuffle,
-                  .seed = seed,
-                  .rank = rank,
-                  .world_size = world_size,
-                  .epochs = epochs},
+        .order = order,
     };
     stk_diag diag = {0};
     stk_source *core = stk_dir_source(path, &opts, &diag);
@@ -96,15 +102,11 @@ static void parts_fini(parts *p)
 
 PyObject *ext_list_source(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"parts", "columns",    "shuffle", "seed",
-                            "rank",  "world_size", "epochs",  NULL};
+    static char *names[] = {"parts", "columns", "order", NULL};
     PyObject *part_list, *column_list;
-    int shuffle;
-    unsigned long long seed;
-    long long rank, world_size, epochs;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OpKLLL:list_source", names, &PyList_Type,
-                                     &part_list, &column_list, &shuffle, &seed, &rank, &world_size,
-                                     &epochs))
+    stk_order_opts order;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OO&:list_source", names, &PyList_Type,
+                                     &part_list, &column_list, order_convert, &order))
         return NULL;
 
     parts p = {0};
@@ -118,11 +120,7 @@ PyObject *ext_list_source(PyObject *module, PyObject *args, PyObject *kwargs)
             .paths = (const char *const *const *)p.paths,
             .num_columns = columns.n,
             .columns = columns.columns,
-            .order = {.shuffle = shuffle,
-                      .seed = seed,
-                      .rank = rank,
-                      .world_size = world_size,
-                      .epochs = epochs},
+            .order = order,
         };
         stk_diag diag = {0};
         stk_source *core = stk_list_source(&opts, &diag);

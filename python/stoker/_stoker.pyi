@@ -273,21 +273,13 @@ def dir_source(
     pattern: str | None,
     flat: bool,
     no_follow: bool,
-    shuffle: bool,
-    seed: int,
-    rank: int,
-    world_size: int,
-    epochs: int,
+    order: tuple[bool, int, int, int, int],  # shuffle, seed, rank, world_size, epochs
 ) -> Source: ...
 def list_source(
     *,
     parts: list[tuple[bytes, list[bytes]]],
     columns: list[tuple[bytes, list[bytes] | Buffer]],
-    shuffle: bool,
-    seed: int,
-    rank: int,
-    world_size: int,
-    epochs: int,
+    order: tuple[bool, int, int, int, int],  # shuffle, seed, rank, world_size, epochs
 ) -> Source: ...
 def op_read(max_bytes: int = 0) -> Op: ...
 def op_decode_image(**options: Unpack[ImageOptions]) -> Op: ...

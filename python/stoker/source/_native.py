@@ -42,6 +42,10 @@ class Source:
         self.epochs = None if epochs is None else _check.integer("epochs", epochs, 1, 2**62)
         self._handles: dict[bool, _stoker.Source] = {}
 
+    def _order(self, epochs: int) -> tuple[bool, int, int, int, int]:
+        """As the extension takes it."""
+        return self.shuffle, self.seed, self.rank, self.world_size, epochs
+
     def _order_repr(self) -> str:
         text = f"shuffle={self.shuffle}, seed={self.seed}"
         if self.world_size > 1:
@@ -152,11 +156,7 @@ class Directory(Source):
             pattern=self.pattern,
             flat=not self.recursive,
             no_follow=not self.follow_links,
-            shuffle=self.shuffle,
-            seed=self.seed,
-            rank=self.rank,
-            world_size=self.world_size,
-            epochs=epochs,
+            order=self._order(epochs),
         )
 
     def classes(self) -> list[str]:
@@ -223,11 +223,7 @@ class List(Source):
         return _stoker.list_source(
             parts=[(name.encode(), paths) for name, paths in self._files.items()],
             columns=[(name.encode(), values) for name, values in self._columns.items()],
-            shuffle=self.shuffle,
-            seed=self.seed,
-            rank=self.rank,
-            world_size=self.world_size,
-            epochs=epochs,
+            order=self._order(epochs),
         )
 
     def _parts(self) -> tuple[str, ...]:

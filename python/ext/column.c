@@ -1,4 +1,4 @@
-#include "ext.h"
+#include "column.h"
 
 #include <string.h>
 

@@ -85,9 +85,9 @@ bool ext_field_borrow(ext_state *state, PyObject *op, stk_tensor *view, stk_buff
 PyObject *ext_dlpack_capsule(const stk_tensor *view, stk_buffer *mem, bool versioned, bool readonly,
                              bool copied);
 
-/* batch.c, sample.c */
+/* batch.c */
 
-extern PyType_Spec ext_batch_spec, ext_sample_spec;
+extern PyType_Spec ext_batch_spec;
 
 /* A new Batch, or NULL with an exception.  Takes *batch either way. */
 PyObject *ext_batch_give(ext_state *state, stk_batch **batch);
@@ -95,13 +95,7 @@ PyObject *ext_batch_give(ext_state *state, stk_batch **batch);
 /* The batch of `op`, borrowed; NULL: it is no Batch. */
 stk_batch *ext_batch_borrow(ext_state *state, PyObject *op);
 
-/* A new Sample with what `item` holds, or NULL with an exception. */
-PyObject *ext_sample_of(ext_state *state, const stk_item *item);
-
-/* The same, of an item that a run has handed out.  Takes *item either way. */
-PyObject *ext_sample_give(ext_state *state, stk_item **item);
-
-/* source.c, column.c */
+/* source.c */
 
 extern PyType_Spec ext_source_spec;
 PyObject *ext_dir_source(PyObject *module, PyObject *args, PyObject *kwargs);
@@ -112,26 +106,6 @@ PyObject *ext_source_give(PyObject *module, stk_source **core, const stk_diag *d
 
 /* Borrowed from `op`, which must be a Source: else NULL with a TypeError. */
 stk_source *ext_source_borrow(ext_state *state, PyObject *op);
-
-/* `columns` as C sees them: views of Python's memory, until ext_columns_fini. */
-typedef struct ext_columns {
-    stk_list_column *columns;
-    Py_buffer *views;
-    const char ***strings; /* per column, NULL where it is an array */
-    size_t n;
-} ext_columns;
-
-/* From a list of (name: bytes, values), values being a list of bytes or a C-contiguous
- * buffer of `rows` rows.  False with an exception; all-zero before, fini after either way. */
-bool ext_columns_init(ext_columns *c, PyObject *columns, size_t rows);
-void ext_columns_fini(ext_columns *c);
-
-/* The type of one element; STK_DTYPE_NONE: none that we have. */
-stk_dtype ext_buffer_dtype(const Py_buffer *view);
-
-/* The C strings of a list of bytes, borrowed from it: free with PyMem_Free.  NULL with an
- * exception if one is no bytes or has a NUL inside. */
-const char **ext_strings(const char *what, PyObject *list);
 
 /* op.c */
 
@@ -171,22 +145,5 @@ ext_state *ext_state_of(PyTypeObject *type);
 
 /* Drops the Python objects that what just died held. */
 void ext_drain(PyTypeObject *type);
-
-/* lane*.c: see lane.h */
-
-PyObject *ext_lane(PyObject *module, PyObject *args, PyObject *kwargs);
-PyObject *ext_op_python(PyObject *module, PyObject *args, PyObject *kwargs);
-PyObject *ext_op_collate(PyObject *module, PyObject *args, PyObject *kwargs);
-PyObject *ext_iterable_source(PyObject *module, PyObject *args, PyObject *kwargs);
-PyObject *ext_source_finish(PyObject *module, PyObject *op);
-
-/* port.c */
-
-extern PyType_Spec ext_port_spec, ext_slip_spec;
-PyObject *ext_port(PyObject *module, PyObject *args);
-PyObject *ext_notify(PyObject *module, PyObject *args);
-
-/* Calls `callable` with the number of each group that one more lane would help. */
-void ext_run_grow(stk_run *run, PyObject *callable);
 
 #endif /* STK_EXT_H */

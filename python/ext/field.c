@@ -1,4 +1,4 @@
-#include "ext.h"
+#include "lane.h"
 
 #include "dlpack.h"
 
@@ -313,12 +313,73 @@ static void field_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
+PyObject *ext_field_of(PyObject *module, PyObject *args)
+{
+    PyObject *data, *shape;
+    const char *dtype;
+    int readonly;
+    if (!PyArg_ParseTuple(args, "OsO!p:field_of", &data, &dtype, &PyTuple_Type, &shape, &readonly))
+        return NULL;
+    stk_spec spec = {.dtype = stk_dtype_parse(dtype), .ndim = (int32_t)PyTuple_GET_SIZE(shape)};
+    size_t bytes = 0;
+    bool fits = PyTuple_GET_SIZE(shape) <= STK_MAX_NDIM;
+    for (Py_ssize_t i = 0; fits && i < PyTuple_GET_SIZE(shape); i++) {
+        spec.shape[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
+        if (spec.shape[i] == -1 && PyErr_Occurred()) return NULL;
+    }
+    ext_state *state = PyModule_GetState(module);
+    stk_buffer *mem;
+    const ext_found found = ext_bytes_of(state, data, &mem);
+    if (found == EXT_RAISED) return NULL;
+    fits = fits && found == EXT_FOUND && !stk_spec_bytes(&spec, &bytes) &&
+           bytes == stk_buffer_size(mem);
+    if (!fits) {
+        stk_buffer_unref(&mem);
+        PyErr_SetString(PyExc_ValueError, "the bytes do not make such a field");
+        return NULL;
+    }
+    const stk_tensor view = stk_tensor_over((void *)stk_buffer_data(mem), &spec);
+    return ext_field_give(state, &view, &mem, readonly);
+}
+
+/* The bytes of the field in C's order: itself where the protocol may take them without a copy. */
+static PyObject *packed(PyObject *op, int protocol)
+{
+    const stk_tensor *view = &((Field *)op)->view;
+    if (protocol >= 5 && stk_tensor_contiguous(view) && spelling_of(view->dtype))
+        return PyPickleBuffer_FromObject(op);
+    PyObject *bytes =
+        PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count(view) * stk_dtype_size(view->dtype)));
+    if (bytes) stk_tensor_pack(view, PyBytes_AS_STRING(bytes));
+    return bytes;
+}
+
+static PyObject *field_reduce(PyObject *op, PyObject *arg)
+{
+    const long protocol = PyLong_AsLong(arg);
+    if (protocol == -1 && PyErr_Occurred()) return NULL;
+    PyObject *module = PyType_GetModule(Py_TYPE(op));
+    PyObject *make = module ? PyObject_GetAttrString(module, "field_of") : NULL;
+    PyObject *data = make ? packed(op, (int)protocol) : NULL;
+    PyObject *shape = data ? field_get_shape(op, NULL) : NULL;
+    if (!shape) {
+        Py_XDECREF(data);
+        Py_XDECREF(make);
+        return NULL;
+    }
+    return Py_BuildValue("N(NsNO)", make, data, stk_dtype_str(((Field *)op)->view.dtype), shape,
+                         ((Field *)op)->readonly ? Py_True : Py_False);
+}
+
 static PyMethodDef field_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))field_dlpack, METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n"
                "--\n\nA DLPack capsule that shares the field's memory.")},
     {"__dlpack_device__", field_dlpack_device, METH_NOARGS,
      PyDoc_STR("__dlpack_device__($self, /)\n--\n\n(1, 0): the CPU.")},
+    {"__reduce_ex__", field_reduce, METH_O,
+     PyDoc_STR("__reduce_ex__($self, protocol, /)\n--\n\nFor pickle; from protocol 5 on the memory "
+               "may travel outside.")},
     {"__array__", (PyCFunction)(void (*)(void))field_array, METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("__array__($self, /, dtype=None, copy=None)\n--\n\nAs a NumPy array.")},
     {NULL, NULL, 0, NULL}, /* end */

@@ -11,7 +11,25 @@
 
 #include <stoker/stats.h>
 
-#include "ext.h"
+#include "sample.h"
+
+/* What the module gives to Python. */
+
+PyObject *ext_field_of(PyObject *module, PyObject *args);
+PyObject *ext_lane(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_op_python(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_op_collate(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_iterable_source(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_source_finish(PyObject *module, PyObject *op);
+
+/* port.c */
+
+extern PyType_Spec ext_port_spec, ext_slip_spec;
+PyObject *ext_port(PyObject *module, PyObject *args);
+PyObject *ext_notify(PyObject *module, PyObject *args);
+
+/* Calls `callable` with the number of each group that one more lane would help. */
+void ext_run_grow(stk_run *run, PyObject *callable);
 
 /* lane_value.c */
 

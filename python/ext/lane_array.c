@@ -1,6 +1,7 @@
 /* Arrays of Python's, seen without a copy: the buffer protocol, DLPack, NumPy's interface. */
 #include "lane.h"
 
+#include "column.h"
 #include "dlpack.h"
 
 #include <string.h>

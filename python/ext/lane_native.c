@@ -1,6 +1,5 @@
 /* From what an op of Python has made to what the engine's next stage takes. */
 #include "lane.h"
-#include "sample.h"
 
 #include <string.h>
 

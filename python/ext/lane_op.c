@@ -1,6 +1,5 @@
 /* Python callables as ops. */
 #include "lane.h"
-#include "sample.h"
 
 #include <string.h>
 

@@ -32,6 +32,11 @@ static PyMethodDef functions[] = {
     {"notify", ext_notify, METH_VARARGS,
      PyDoc_STR("notify($module, run, group, fd, /)\n--\n\nWrites to an eventfd when ports of the "
                "group have news; -1: no more.")},
+    {"field_of", ext_field_of, METH_VARARGS,
+     PyDoc_STR("field_of($module, data, dtype, shape, readonly, /)\n--\n\nA Field over contiguous "
+               "bytes.")},
+    {"sample_of", ext_sample_made, METH_VARARGS,
+     PyDoc_STR("sample_of($module, parts, id, epoch, key, label, /)\n--\n\nA Sample.")},
     {"plan", ext_plan, METH_NOARGS, PyDoc_STR("plan($module, /)\n--\n\nAn empty Plan.")},
     {NULL, NULL, 0, NULL}, /* end */
 };

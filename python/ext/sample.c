@@ -115,13 +115,6 @@ PyObject *ext_sample_follow(ext_state *state, PyObject *value, PyObject *result)
     return made;
 }
 
-PyObject *ext_sample_give(ext_state *state, stk_item **item)
-{
-    PyObject *sample = ext_sample_of(state, *item);
-    stk_item_free(item);
-    return sample;
-}
-
 static PyObject *sample_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"data", "id", "key", "label", "epoch", NULL};
@@ -226,6 +219,50 @@ static void sample_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
+PyObject *ext_sample_made(PyObject *module, PyObject *args)
+{
+    PyObject *parts, *id, *epoch, *key, *label;
+    if (!PyArg_ParseTuple(args, "O!O!O!OO:sample_of", &PyTuple_Type, &parts, &PyLong_Type, &id,
+                          &PyLong_Type, &epoch, &key, &label))
+        return NULL;
+    const ext_state *state = PyModule_GetState(module);
+    Sample *self = (Sample *)state->sample_type->tp_alloc(state->sample_type, 0);
+    if (!self) return NULL;
+    self->id = Py_NewRef(id);
+    self->epoch = Py_NewRef(epoch);
+    self->key = Py_NewRef(key);
+    self->label = Py_NewRef(label);
+    if (sample_set_parts((PyObject *)self, parts, NULL) == 0) return (PyObject *)self;
+    Py_DECREF(self);
+    return NULL;
+}
+
+/* Not the source, which belongs to its process. */
+static PyObject *sample_reduce(PyObject *op, PyObject *unused)
+{
+    (void)unused;
+    const Sample *self = (Sample *)op;
+    PyObject *module = PyType_GetModule(Py_TYPE(op));
+    PyObject *make = module ? PyObject_GetAttrString(module, "sample_of") : NULL;
+    PyObject *parts = make ? sample_get_parts(op, NULL) : NULL;
+    if (!parts) {
+        Py_XDECREF(make);
+        return NULL;
+    }
+    PyObject *key, *label;
+    Py_BEGIN_CRITICAL_SECTION(op);
+    key = Py_NewRef(self->key ? self->key : Py_None);
+    label = Py_NewRef(self->label ? self->label : Py_None);
+    Py_END_CRITICAL_SECTION();
+    return Py_BuildValue("N(NOONN)", make, parts, self->id, self->epoch, key, label);
+}
+
+static PyMethodDef sample_methods[] = {
+    {"__reduce__", sample_reduce, METH_NOARGS,
+     PyDoc_STR("__reduce__($self, /)\n--\n\nFor pickle.")},
+    {NULL, NULL, 0, NULL}, /* end */
+};
+
 static PyMemberDef sample_members[] = {
     {"id", T_OBJECT_EX, offsetof(Sample, id), READONLY,
      PyDoc_STR("Its index in the source's listing; -1 of a Sample that a program made.")},
@@ -253,6 +290,7 @@ static PyType_Slot sample_slots[] = {
     {Py_tp_dealloc, sample_dealloc},
     {Py_tp_repr, sample_repr},
     {Py_tp_members, sample_members},
+    {Py_tp_methods, sample_methods},
     {Py_tp_getset, sample_getset},
     {0, NULL},
 };

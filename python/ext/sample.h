@@ -16,6 +16,14 @@ typedef struct ext_sample {
     bool followed;      /* what an op makes of it is the same sample */
 } ext_sample;
 
+extern PyType_Spec ext_sample_spec;
+
+/* A new Sample with what `item` holds, or NULL with an exception. */
+PyObject *ext_sample_of(ext_state *state, const stk_item *item);
+
+/* See Sample.__reduce__. */
+PyObject *ext_sample_made(PyObject *module, PyObject *args);
+
 /* The same sample with other data, a new reference; NULL with an exception. */
 PyObject *ext_sample_with(ext_state *state, PyObject *sample, PyObject *data);
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from mixed import IN_ORDER, begin, failure, images, read_and_decode, results
-from stoker import Batch, Sample, ops, source
+from stoker import Batch, Sample, _stoker, ops, source
 from stoker.pipeline import build_pipeline
 from stoker.pipeline.defs import Merge, Pipe, PipelineConfig, SinkConfig, SourceConfig
 from support import ids
@@ -159,6 +160,65 @@ def test_epochs_of_python_become_batches():
     with p.auto_stop():
         for epoch in range(3):
             assert [(b.epoch, b.index, len(b)) for b in p] == [(epoch, 0, 3), (epoch, 1, 2)]
+
+
+# --- from one process to another ---
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_samples_pickle(paths, protocol):
+    src = source.List(image=paths, mask=paths, label=[f"w{i}" for i in range(48)])
+    for b in (begin(src), begin(src).pipe(ops.read()), read_and_decode(src)):
+        before = results(b)[7]
+        after = pickle.loads(pickle.dumps(before, protocol))
+        assert (after.id, after.epoch, after.key, after.label) == (7, 0, str(paths[7]), "w7")
+        assert len(after.parts) == 2 and type(after.data) is type(before.data)
+        if not isinstance(before.data, str):
+            assert after.data.readonly == before.data.readonly
+            assert np.array_equal(np.asarray(after.parts[1]), np.asarray(before.parts[1]))
+
+
+def test_fields_pickle_without_a_copy():
+    arrays = [np.arange(24, dtype=np.float32).reshape(2, 3, 4)]
+    (batch,) = results(begin(arrays).batch(1))
+    outside: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(batch.image, 5, buffer_callback=outside.append)
+    assert len(data) < 200 and len(outside) == 1
+    again = pickle.loads(data, buffers=outside)
+    assert np.shares_memory(np.asarray(again), np.asarray(batch.image))
+    assert np.array_equal(np.asarray(again)[0], arrays[0])
+    view = pickle.loads(pickle.dumps(results(begin([arrays[0].T]).batch(1))[0].image))
+    assert np.array_equal(np.asarray(view)[0], arrays[0].T)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (b"abc", "uint8", (4,), False),
+        (b"abc", "none", (3,), False),
+        (b"abc", "uint8", (-3,), False),
+        (b"abc", "uint8", (3,) + (1,) * 8, False),
+        (3, "uint8", (3,), False),
+    ],
+)
+def test_bytes_that_make_no_field(args):
+    with pytest.raises(ValueError, match="do not make such a field"):
+        _stoker.field_of(*args)
+
+
+def total(sample):
+    return np.asarray(sample.data).sum()
+
+
+def test_processes_get_samples(labelled):
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        got = results(read_and_decode(labelled).pipe(total, executor=pool, **IN_ORDER))
+    assert [(s.id, s.label, s.data) for s in got] == [
+        (i, i // 16, x) for i, x in enumerate(images(labelled).sum((1, 2, 3)))
+    ]
 
 
 # --- batches ---

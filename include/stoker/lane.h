@@ -6,7 +6,8 @@
  * A stage whose options name a group is run by lanes of that group only, and never by the threads
  * of the run: what its op calls happens on threads that the other runtime made.  A lane runs ready
  * work in bursts; one that takes longer than expected is taken apart by whoever waits, so that an
- * op may wait for what another op, or the reader, does.
+ * op may wait for what another op, or the reader, does.  It may also block: STK_OP_BLOCKING means
+ * nothing there.
  *
  * Threads: a lane belongs to the thread that made it.  In a child of fork every call says
  * STK_EFORK.
@@ -20,8 +21,8 @@ STK_BEGIN
 
 typedef struct stk_lane stk_lane;
 
-/* Told, without any lock held, on a lane's own thread between two tasks or on a thread inside
- * stk_run_next_items, that one more lane of `group` would have something to do. */
+/* Told, without any lock held, inside stk_lane_work, that one more lane of `group` would have
+ * something to do.  A reader is told by STK_EAGAIN. */
 typedef void stk_lane_grow_fn(uint32_t group, void *ctx);
 
 /* Begins with no work.  `grow` may be NULL.  STK_EINVAL: the plan has no such group;

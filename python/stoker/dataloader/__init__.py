@@ -5,7 +5,7 @@
     get_pytorch_dataloader  in place of torch.utils.data.DataLoader, for data sets that need worker processes
 
 What fails is left out, counted and logged, as in a pipeline without max_failures; each loader has
-stats(), and a pass that lost items ends with a warning (logger stoker.dataloader) that says how many.
+stats(), and a pass that lost items ends with a warning (logger stoker.pipeline) that says how many.
 
 Names are looked up when they are first used, as those of stoker are.
 """

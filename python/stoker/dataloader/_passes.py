@@ -41,23 +41,9 @@ class Passes:
                 finally:
                     leave(finished)
         finally:
-            stats = pipeline.stats()
             if self._running is pipeline:
-                self._running, self._ended = None, stats
-            _warn_of_losses(stats)
+                self._running, self._ended = None, pipeline.stats()
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what belongs to the passes of this process."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_running", "_ended")}
-
-
-def _warn_of_losses(stats: Stats) -> None:
-    lost = {stage["name"]: stage["failed"] for stage in stats["stages"] if stage["failed"]}
-    if not lost:
-        return
-    import logging
-
-    stages = ", ".join(f"{count} in stage {name}" for name, count in lost.items())
-    logging.getLogger("stoker.dataloader").warning(
-        "%d items failed in this pass and were left out: %s", sum(lost.values()), stages
-    )

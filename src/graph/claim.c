@@ -20,6 +20,10 @@ size_t node_burst(const node *n)
 static void grow(edge *e)
 {
     if (!e->starved) return;
+    if (e->to && e->to->kind == NODE_PASS && e->to->out->len > 0) { /* the reader does not wait */
+        e->starved = false;
+        return;
+    }
     e->starved = e->was_full = false;
     const double from = e->from->cost_ns, to = e->to ? e->to->cost_ns : 0;
     const double cost = from > to ? from : to;

@@ -247,5 +247,62 @@ static void close_while_dying(void)
     may_release = false;
 }
 
+static void handles_change_and_leave(void)
+{
+    struct side s = {0};
+    stk_foreign_domain *d;
+    stk_foreign *f, *g, *again;
+    CHECK_EQ(stk_foreign_domain_new(release, notify, &s, &d), STK_OK);
+    CHECK_EQ(stk_foreign_new(d, (void *)1, &f), STK_OK);
+    CHECK_EQ(stk_foreign_new(d, (void *)4, &g), STK_OK);
+    CHECK(stk_foreign_swap(f, (void *)2) == (void *)1);
+    CHECK(stk_foreign_handle(f) == (void *)2);
+    again = stk_foreign_ref(f);
+    CHECK(!stk_foreign_take(&again) && !again);
+    CHECK(stk_foreign_handle(f) == (void *)2);
+    CHECK(stk_foreign_take(&f) == (void *)2 && !f);
+    const pid_t child = fork();
+    if (child == 0) _exit(stk_foreign_take(&g) || g);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    may_release = true;
+    CHECK_EQ(stk_foreign_drain(d), 0);
+    stk_foreign_domain_close(&d);
+    may_release = false;
+    CHECK(stk_foreign_take(&g) == (void *)4); /* which ends the domain */
+    CHECK(s.released == 0 && s.notified == 0);
+}
+
+static void *take_one(void *arg)
+{
+    stk_foreign *f = arg;
+    return stk_foreign_take(&f);
+}
+
+/* Of two threads that give the last references up at most one gets the handle; else it is
+ * released. */
+static void takes_at_once(void)
+{
+    struct side s = {0};
+    stk_foreign_domain *d;
+    int taken = 0;
+    CHECK_EQ(stk_foreign_domain_new(release, NULL, &s, &d), STK_OK);
+    for (int i = 0; i < 300; i++) {
+        stk_foreign *f;
+        pthread_t other;
+        void *got;
+        CHECK_EQ(stk_foreign_new(d, &s, &f), STK_OK);
+        CHECK_EQ(pthread_create(&other, NULL, take_one, stk_foreign_ref(f)), 0);
+        taken += take_one(f) != NULL;
+        CHECK_EQ(pthread_join(other, &got), 0);
+        taken += got != NULL;
+    }
+    may_release = true;
+    stk_foreign_domain_close(&d);
+    may_release = false;
+    CHECK_EQ(taken + s.released, 300);
+}
+
 TESTS(TEST(one_thread), TEST(release_drops_another), TEST(dead_after_close), TEST(bad_arguments),
-      TEST(after_fork), TEST(out_of_memory), TEST(threads), TEST(close_while_dying))
+      TEST(after_fork), TEST(out_of_memory), TEST(threads), TEST(close_while_dying),
+      TEST(handles_change_and_leave), TEST(takes_at_once))

@@ -119,5 +119,26 @@ static void time_is_counted(void)
     CHECK(e.empty_ns == 10 && e.full_ns == 10 && e.filled_ns == 15);
 }
 
+/* An edge starves where it was full when something was taken, and then ran empty. */
+static void starving_is_seen(void)
+{
+    fresh(2);
+    for (uint64_t i = 0; i < 10; i++) { /* never full */
+        edge_append(&e, at(i));
+        CHECK(edge_take(&e) == at(i) && !e.was_full && !e.starved);
+    }
+    edge_append(&e, at(0));
+    edge_append(&e, at(1));
+    for (uint64_t i = 2; i < 9; i++) { /* never empty */
+        CHECK(edge_take(&e) && e.was_full && !e.starved);
+        edge_append(&e, at(i));
+    }
+    CHECK(edge_take(&e) && !e.starved && edge_take(&e) && e.starved);
+    fresh(1);
+    e.reserved = 1; /* what is in the making fills it, too */
+    edge_append(&e, at(0));
+    CHECK(edge_take(&e) && e.was_full && e.starved);
+}
+
 TESTS(TEST(in_turn), TEST(credit_ends_with_the_window), TEST(credit_ends_at_the_limit),
-      TEST(out_of_turn), TEST(wraps), TEST(ends), TEST(time_is_counted))
+      TEST(out_of_turn), TEST(wraps), TEST(ends), TEST(time_is_counted), TEST(starving_is_seen))

@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <time.h>
 
+#include <stoker/lane.h>
+
 #include "base/alloc.h"
 #include "base/thread.h"
 
@@ -338,6 +340,8 @@ stk_err kit_read(stk_run *run, int64_t *values, size_t max, size_t *n, stk_diag 
         stk_item *items[7];
         size_t got = 0;
         stk_err err = stk_run_next_items(run, STK_FOREVER, 7, items, &got, diag);
+        if (err == STK_EAGAIN) (void)stk_run_short_groups(run); /* lanes are there, or come */
+        if (err == STK_EAGAIN) continue;
         if (err) return err;
         for (size_t i = 0; i < got; i++) {
             stk_batch *b = stk_item_batch(items[i]);

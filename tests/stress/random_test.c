@@ -1,11 +1,12 @@
 /*
- * Random plans, seeded: the same results with one thread and with many, whatever the stages, and
- * nothing left behind when a run is dropped in the middle.
+ * Random plans, seeded: the same results with one thread and with many, and where foreign lanes run
+ * some of the stages, whatever the stages; and nothing left behind when a run is dropped in the
+ * middle.
  *
  *     random_test [SEED]     one plan; without it many, from STK_SEED on (default 1).  A failure
  * prints the seed that repeats it.
  */
-#include "tests/engine/kit.h"
+#include "tests/engine/lanes.h"
 
 #include <stdlib.h>
 
@@ -26,6 +27,7 @@
 
 static int64_t want[MOST], got[MOST];
 static uint64_t state;
+static bool foreign; /* stages get groups, else as they would be */
 
 static uint64_t draw(uint64_t below)
 {
@@ -50,8 +52,10 @@ static stk_op *random_op(void)
 
 static stk_stage_opts random_opts(void)
 {
+    const uint32_t g = foreign ? (uint32_t)(stk_mix64(~state) % 4) : 0; /* draws nothing */
     return (stk_stage_opts){.concurrency = draw(3) ? 0 : 1 + (int32_t)draw(5),
-                            .capacity = draw(3) ? 0 : 1 + (int32_t)draw(20)};
+                            .capacity = draw(3) ? 0 : 1 + (int32_t)draw(20),
+                            .group = g};
 }
 
 static void add_route(stk_plan *p)
@@ -129,6 +133,45 @@ static void drop_in_the_middle(stk_plan *p, size_t results)
     stk_run_free(&run);
 }
 
+static void check_same(uint64_t seed, bool same, size_t n, size_t n0)
+{
+    if (!same) fprintf(stderr, "seed %" PRIu64 ": %zu results, %zu wanted\n", seed, n, n0);
+    CHECK(same);
+}
+
+/* The same plan with stages on 1 to 4 lanes a group: read, and dropped in the middle. */
+static void on_lanes(uint64_t seed, kit_source sources[3], stk_err end, size_t n0)
+{
+    for (int drop = 0; drop < 2; drop++) {
+        kit_lanes l;
+        stk_diag diag;
+        size_t n = 0;
+        state = stk_mix64(seed);
+        foreign = true;
+        stk_plan *p = random_plan(sources);
+        foreign = false;
+        const stk_run_opts o = {.num_threads = 1 + (int32_t)draw(3)};
+        kit_lanes_start(&l, p, &o, 1 + (int)draw(4));
+        for (uint32_t g = 1; g < 4; g++) {
+            stk_lane *probe;
+            if (stk_lane_new(l.run, g, NULL, NULL, &probe)) continue; /* the plan has none */
+            stk_lane_free(&probe);
+            kit_lanes_add(&l, g);
+        }
+        if (!drop) {
+            const stk_err err = kit_read(l.run, got, MOST, &n, &diag);
+            check_same(seed, err == end && n == n0 && !memcmp(got, want, n * sizeof(*got)), n, n0);
+        }
+        for (uint64_t i = drop ? draw(n0 / 2 + 1) : 0; i > 0; i--) {
+            stk_item *item;
+            stk_err err = stk_run_next_items(l.run, STK_FOREVER, 1, &item, &n, NULL);
+            if (err == STK_EAGAIN) kit_lanes_grow(&l);
+            if (!err) stk_item_free(&item);
+        }
+        kit_lanes_end(&l);
+    }
+}
+
 static void one_plan(uint64_t seed)
 {
     kit_source sources[3];
@@ -148,15 +191,13 @@ static void one_plan(uint64_t seed)
                  STK_OK);
         err = kit_read(run, got, MOST, &n, &diag);
         stk_run_free(&run);
-        const bool same =
-            err == end && n == n0 && n <= MOST && !memcmp(got, want, n * sizeof(*got));
-        if (!same)
-            fprintf(stderr, "seed %" PRIu64 ": %zu results, %zu with one thread\n", seed, n, n0);
-        CHECK(same);
+        check_same(seed, err == end && n == n0 && n <= MOST && !memcmp(got, want, n * sizeof(*got)),
+                   n, n0);
     }
     state = after;
     drop_in_the_middle(p, n0);
     stk_plan_free(&p);
+    on_lanes(seed, sources, end, n0);
 }
 
 int main(int argc, char **argv)

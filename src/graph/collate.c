@@ -73,9 +73,10 @@ static stk_err check_parts(const assembly *a, const stk_item *first, stk_diag *d
     for (size_t i = 0; i < a->planned; i++) {
         const stk_item *item = a->items[i];
         if (item->state == ITEM_VALUE && item->num_parts != first->num_parts)
-            return stk_diag_set(
-                diag, STK_EINVAL, "sample %lld has %zu parts, but sample %lld has %zu",
-                (long long)item->id, item->num_parts, (long long)first->id, first->num_parts);
+            return stk_diag_set(diag, STK_EINVAL,
+                                "sample %lld has %zu parts, but sample %lld has %zu",
+                                (long long)item->id, (size_t)item->num_parts, (long long)first->id,
+                                (size_t)first->num_parts);
     }
     return STK_OK;
 }

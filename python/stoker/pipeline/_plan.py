@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from operator import attrgetter, getitem
+from operator import attrgetter
 
 from .. import _stoker
 from ..ops import Op
@@ -14,6 +13,7 @@ from ._lanes import Group
 from ._locate import locate
 from ._log import FailureLog
 from ._routers import make_router
+from ._wrappers import Folding, python_op, same
 from .defs import (
     AggregateConfig,
     BatchConfig,
@@ -303,7 +303,7 @@ class PlanMaker:
         plan.pipe(
             stage.op._handle(self._parts)
             if native
-            else _python_op(stage, log, takes, _short(behind.name) if takes and behind else ""),
+            else python_op(stage, log, takes, _short(behind.name) if takes and behind else ""),
             name=_short(stage.name),
             concurrency=stage.concurrency or 0,
             order=stage.output_order,
@@ -341,7 +341,7 @@ class PlanMaker:
         if type(op) is Collate and not op._items:
             handle = _stoker.op_collate(op.n, stage.drop_last)
         else:
-            handle = _stoker.op_python("fold", _Folding(op, stage.drop_last), log, repr(stage)[:199])
+            handle = _stoker.op_python("fold", Folding(op, stage.drop_last), log, repr(stage)[:199])
         self._own(plan, handle, stage.name)
 
     def _disaggregate(self, plan: _stoker.Plan, stage: DisaggregateConfig) -> None:
@@ -351,7 +351,7 @@ class PlanMaker:
             self._port(plan, stage.name, 1, "skip", -1, True)
             self._on_loop.disaggregate(len(self.infos) - 1, log, hooks)
             return
-        handle = _stoker.op_python("expand", _same, log, "")
+        handle = _stoker.op_python("expand", same, log, "")
         self._own(plan, handle, stage.name, on_error="skip")
 
     def _own(
@@ -414,58 +414,11 @@ class PlanMaker:
         if not stage.batched:
             return
         if awaits or hooks:
-            router = _same
+            router = same
             self._again(self.infos[-1])
         self._own(plan, _stoker.op_python("expand", router, log, text), stage.name)
         self._own(plan, _stoker.op_python("route", attrgetter("path"), log, text), stage.name)
         self._again(self.infos[-1])
-
-
-class _Retrying:
-    """A sync op that is tried again at once; the last failure is the item's."""
-
-    def __init__(self, op: Any, retries: int) -> None:
-        self._op = op
-        self._retries = retries
-
-    def __call__(self, item: Any) -> Any:
-        for _ in range(self._retries):
-            try:
-                return self._op(item)
-            except Exception:
-                continue
-        return self._op(item)
-
-
-class _Folding:
-    """An Aggregator whose rest is dropped, where the user wants that."""
-
-    def __init__(self, op: Any, drop_last: bool) -> None:
-        self.accumulate = op.accumulate
-        self._flush = op.flush
-        self._drop_last = drop_last
-
-    def flush(self) -> Any:
-        rest = self._flush()
-        return None if self._drop_last else rest
-
-
-def _same(item: Any) -> Any:
-    return item
-
-
-def _python_op(
-    stage: PipeConfig, log: FailureLog | None, takes: str | None, taker: str
-) -> _stoker.Op:
-    """`takes`: what the engine's stage behind it, `taker`, is given; None: that is one of Python's."""
-    op, kind = stage.op, kind_of(stage.op)
-    text = locate(op)[:199]
-    if kind == "container":
-        op = partial(getitem, op)
-    if stage.retries and kind != "generator":
-        op = _Retrying(op, stage.retries)
-    run = "expand" if kind == "generator" else "map"
-    return _stoker.op_python(run, op, log, text, takes, taker)
 
 
 def _limits(allowed: int | Fraction) -> tuple[int, float]:

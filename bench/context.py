@@ -89,7 +89,9 @@ class Context:
 
     def load(self, contender: Contender, root: Path, *, pss: bool = False, **options: object) -> Outcome:
         """One run of bench/contender.py."""
-        return self.script("contender.py", contender.python, loader=contender.loader, root=root, pss=pss, site=None, **options)
+        return self.script(
+            "contender.py", contender.python, pss=pss, site=None, loader=contender.loader, root=root, **options
+        )
 
     def script(
         self, name: str, python: str, *, pss: bool = False, site: Path | None = None, **options: object

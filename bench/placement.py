@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Arrays from a worker process: python -P bench/placement.py package=stoker arena=pool|ring|none arrays=N
+"""Arrays from a worker process: python -P bench/placement.py package=P arena=pool|ring|none arrays=N
 
 Bytes a second over those of a plain copy between two arrays of the same size, measured before
-and after in the same process.  The worker has one array and yields it again and again, each time with the next number at both ends.
+and after in the same process.  The worker has one array and yields it again and again, each time
+with the next number at both ends.
 """
 
 import importlib

@@ -83,6 +83,7 @@ def measure_dropped(context: Context) -> list[Row]:
                 row.targets += [
                     Target(f"{name} left", "none", f"{left[name]}", left[name] <= 0) for name in ("threads", "descriptors")
                 ]
-                row.targets.append(most("memory left", GROWTH_KIB, left["private_kib"], f"{left['private_kib']} KiB", " KiB"))
+                kib = left["private_kib"]
+                row.targets.append(most("memory left", GROWTH_KIB, kib, f"{kib} KiB", " KiB"))
     row.notes.append("Growth from a tenth of the pipelines on, in private memory.")
     return [row]

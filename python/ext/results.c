@@ -9,15 +9,24 @@ typedef struct {
     PyObject *run; /* a Run, or None: then _refill is always called */
 } Results;
 
+/* A new reference, or NULL: another reader may be changing it. */
+static PyObject *run_of(PyObject *op)
+{
+    PyObject *run;
+    Py_BEGIN_CRITICAL_SECTION(op);
+    run = Py_XNewRef(((Results *)op)->run);
+    Py_END_CRITICAL_SECTION();
+    return run;
+}
+
 static PyObject *results_next(PyObject *op)
 {
     ext_state *state = ext_state_of(Py_TYPE(op));
-    PyObject *run = ((Results *)op)->run;
-    if (state && run && Py_IS_TYPE(run, state->run_type)) {
-        PyObject *value = ext_run_pop(run);
-        if (value) return value;
-    }
-    return state ? PyObject_CallMethod(op, "_refill", NULL) : NULL;
+    if (!state) return NULL;
+    PyObject *run = run_of(op);
+    PyObject *value = run && Py_IS_TYPE(run, state->run_type) ? ext_run_pop(run) : NULL;
+    Py_XDECREF(run);
+    return value ? value : PyObject_CallMethod(op, "_refill", NULL);
 }
 
 static int results_traverse(PyObject *op, visitproc visit, void *arg)

@@ -22,6 +22,27 @@ from stoker import PipelineBuilder, ops
 WATCHDOG_S = 120  # far beyond what any test takes
 
 
+def at_once(*work: Callable[[], object]) -> None:
+    """Runs each on a thread of its own, all beginning together; raises what the first one raised."""
+    ready = threading.Barrier(len(work))
+    errors: list[BaseException] = []
+
+    def run(function):
+        ready.wait()
+        try:
+            function()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(function,)) for function in work]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
 def picture(seed: int, width: int, height: int) -> Image.Image:
     """Something like a photograph: smooth areas, edges, a little noise."""
     rng = np.random.default_rng(seed)

@@ -8,7 +8,6 @@ import hashlib
 import os
 import random
 import threading
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -16,30 +15,9 @@ import pytest
 
 import stoker
 from stoker import PipelineFailure, source
-from support import build, builder, ids
+from support import at_once, build, builder, ids
 
 SEED = int(os.environ.get("STK_SEED", "1"))
-
-
-def at_once(*work: Callable[[], object]) -> None:
-    """Runs each on a thread of its own, all beginning together; raises what the first one raised."""
-    ready = threading.Barrier(len(work))
-    errors: list[BaseException] = []
-
-    def run(function):
-        ready.wait()
-        try:
-            function()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(function,)) for function in work]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
 
 
 def pixels(batch):

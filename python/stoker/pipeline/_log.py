@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
@@ -15,24 +17,27 @@ _REPR: Final = 100  # characters of an item
 
 
 class FailureLog:
-    """Hears of each failure of one stage."""
+    """Hears of each failure of one stage, from any thread."""
 
     def __init__(self, info: StageInfo) -> None:
         self.info = info
+        self._lock = threading.Lock()  # guards `count`
         self.count = 0
 
     def __call__(self, error: BaseException, item: object, item_id: int) -> None:
-        self.count += 1
+        with self._lock:
+            self.count += 1
+            count = self.count
         text = f"stage {self.info}, item {item_id}: {shorten(item)}"
         error.add_note(text)
-        if self.count > _LOGGED:
+        if count > _LOGGED:
             return
         import logging
 
         from .config import is_compact_log
 
         logger = logging.getLogger("stoker.pipeline")
-        last = "; later failures of this stage are counted only" if self.count == _LOGGED else ""
+        last = "; later failures of this stage are counted only" if count == _LOGGED else ""
         if is_compact_log():
             logger.error("%s: %s: %s%s", text, type(error).__name__, error, last)
         else:

@@ -362,7 +362,8 @@ class PipelineIterator(_stoker.Results):
             if self._run is None and not pipeline._left:
                 self._run = pipeline._run
             return result
-        self._run = None
+        if result is not _stoker.END:  # behind which another reader may still keep results
+            self._run = None
         if result is _stoker.TIMED_OUT:
             raise TimeoutError(f"The next item is not available after {self._timeout:g} seconds.")
         self._done = True

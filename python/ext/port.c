@@ -1,5 +1,4 @@
 #include "lane.h"
-#include "sample.h"
 
 #include <stoker/port.h>
 #include <structmember.h>
@@ -169,27 +168,50 @@ static PyObject *port_put(PyObject *op, PyObject *args)
     return PyLong_FromSize_t(done);
 }
 
-/* Calls an async op and runs what it gives to its first wait.  *waits_for: what it waits for, or
- * NULL: it has ended, and *result is what it gave, or NULL with an exception. */
-static PyObject *begin_op(PyObject *call, PyObject *value, PyObject **result, PyObject **waits_for)
+/* What an async op has come to: one of `result`, `waits_for` and `exc`; the references are new. */
+typedef struct {
+    PyObject *context; /* its own copy of the caller's */
+    PyObject *steps;   /* its coroutine; NULL: it could not be called */
+    PyObject *result, *waits_for, *exc;
+} begun;
+
+/* Calls an async op and runs what it gives to its first wait.  False: an exception that is not the
+ * op's. */
+static bool begin_op(PyObject *call, PyObject *value, begun *b)
 {
-    *result = *waits_for = NULL;
-    PyObject *steps = PyObject_CallOneArg(call, value);
-    if (!steps) return NULL;
-    PyObject *got = NULL;
-    switch (PyIter_Send(steps, Py_None, &got)) {
-    case PYGEN_RETURN: *result = got; break;
-    case PYGEN_NEXT: *waits_for = got; break;
-    case PYGEN_ERROR: break;
+    *b = (begun){.context = PyContext_CopyCurrent()};
+    if (!b->context) return false;
+    if (PyContext_Enter(b->context) < 0) {
+        Py_CLEAR(b->context);
+        return false;
     }
-    return steps;
+    b->steps = PyObject_CallOneArg(call, value);
+    PyObject *got = NULL;
+    switch (b->steps ? PyIter_Send(b->steps, Py_None, &got) : PYGEN_ERROR) {
+    case PYGEN_RETURN: b->result = got; break;
+    case PYGEN_NEXT: b->waits_for = got; break;
+    case PYGEN_ERROR: b->exc = ext_take_exception(); break;
+    }
+    if (PyContext_Exit(b->context) == 0) return true;
+    Py_CLEAR(b->context);
+    Py_CLEAR(b->steps);
+    Py_CLEAR(b->result);
+    Py_CLEAR(b->waits_for);
+    Py_CLEAR(b->exc);
+    return false;
+}
+
+static PyObject *stopped_at(Py_ssize_t i, begun *b)
+{
+    if (!b->steps) b->steps = Py_NewRef(Py_None);
+    return Py_BuildValue("nNNN", i, b->steps, b->waits_for ? b->waits_for : b->exc, b->context);
 }
 
 #define RUN_NS 50000 /* then what is done goes on, although there is more to do */
 
-/* One by one, as long as ops end without a wait: gives (how many, None, None), or of the one that
- * did not (its index, its coroutine, what it waits for) or (its index, its coroutine or None, its
- * exception). */
+/* One by one, as long as ops end without a wait: gives (how many, None, None, None), or of the one
+ * that did not (its index, its coroutine, what it waits for, its context) or (its index, its
+ * coroutine or None, its exception, its context). */
 static PyObject *port_run(PyObject *op, PyObject *args)
 {
     ext_state *state = state_of(op);
@@ -198,28 +220,24 @@ static PyObject *port_run(PyObject *op, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO!p:run", &call, &PyList_Type, &list, &routes)) return NULL;
     const int64_t begin = ext_now_ns();
     const Py_ssize_t n = PyList_GET_SIZE(list);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (i % 16 == 15 && ext_now_ns() - begin > RUN_NS)
-            return Py_BuildValue("nOO", i, Py_None, Py_None);
+    Py_ssize_t i = 0;
+    for (; i < n; i++) {
+        if (i % 16 == 15 && ext_now_ns() - begin > RUN_NS) break;
         Slip *slip = (Slip *)PyList_GET_ITEM(list, i);
         if (!Py_IS_TYPE(slip, state->slip_type) || !slip->value) {
             PyErr_SetString(PyExc_TypeError, "run() takes slips that have no result yet");
             return NULL;
         }
-        PyObject *result, *waits_for;
-        PyObject *steps = begin_op(call, slip->value, &result, &waits_for);
-        if (waits_for) return Py_BuildValue("nNN", i, steps, waits_for);
-        if (!result) {
-            PyObject *exc = ext_take_exception();
-            if (!steps) steps = Py_NewRef(Py_None);
-            return Py_BuildValue("nNN", i, steps, exc);
-        }
-        Py_DECREF(steps);
-        const bool set = routes ? slip_send(slip, result) : slip_settle(state, slip, result);
-        Py_DECREF(result);
+        begun b;
+        if (!begin_op(call, slip->value, &b)) return NULL;
+        if (!b.result) return stopped_at(i, &b);
+        Py_DECREF(b.steps);
+        Py_DECREF(b.context);
+        const bool set = routes ? slip_send(slip, b.result) : slip_settle(state, slip, b.result);
+        Py_DECREF(b.result);
         if (!set) return NULL;
     }
-    return Py_BuildValue("nOO", n, Py_None, Py_None);
+    return Py_BuildValue("nOOO", i, Py_None, Py_None, Py_None);
 }
 
 static PyObject *port_mark(PyObject *op, PyObject *arg)

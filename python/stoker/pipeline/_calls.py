@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 from concurrent.futures import ProcessPoolExecutor
 
 from ..errors import TimeoutError
@@ -25,13 +24,23 @@ __all__ = ["in_executor", "in_pool", "stepping", "with_hooks", "with_retries", "
 _END = object()  # of a generator
 
 
-def in_pool(op: Callable[[Any], Any], loop: Loop) -> Call:
-    """A sync op on the threads of the loop, in the context that the pipeline was started in."""
+def in_pool(
+    op: Callable[[Any], Any], loop: Loop, seconds: float | None = None, name: str = ""
+) -> Call:
+    """A sync op on the threads of the loop, in a copy of the hooks' context.
+
+    TimeoutError after `seconds`, when its thread is left alone.
+    """
 
     async def call(item: Any) -> Any:
-        context = contextvars.copy_context()
-        running = asyncio.get_running_loop()
-        return await running.run_in_executor(loop.pool, context.run, op, item)
+        pool = loop.pool
+        running = pool.call(op, item)
+        if seconds is None:
+            return await running.future
+        if not (await asyncio.wait((running.future,), timeout=seconds))[0]:
+            pool.abandon(running)
+            raise TimeoutError(too_long(name, seconds))
+        return running.future.result()
 
     return call
 
@@ -85,23 +94,33 @@ def stepping(
 ) -> Callable[[Any], AsyncGenerator[Any, None]]:
     """A sync generator function as an async one: each step, and close(), on the executor's threads."""
 
+    def call(function: Callable[[Any], Any], item: Any) -> asyncio.Future[Any]:
+        if executor is None:
+            return loop.pool.call(function, item).future
+        return asyncio.get_running_loop().run_in_executor(executor, function, item)
+
     async def generate(item: Any) -> AsyncGenerator[Any, None]:
-        running = asyncio.get_running_loop()
-        where = executor or loop.pool
-        if isinstance(where, ProcessPoolExecutor):
-            for value in await running.run_in_executor(where, _Remote(ListOf(op)), item):
+        if isinstance(executor, ProcessPoolExecutor):
+            for value in await call(_Remote(ListOf(op)), item):
                 yield value
             return
-        iterator = iter(await running.run_in_executor(where, op, item))
+        iterator = iter(await call(op, item))
         try:
-            while (value := await running.run_in_executor(where, next, iterator, _END)) is not _END:
+            while (value := await call(_next, iterator)) is not _END:
                 yield value
         finally:
-            close = getattr(iterator, "close", None)
-            if close is not None:
-                await asyncio.shield(running.run_in_executor(where, close))
+            if hasattr(iterator, "close"):
+                await asyncio.shield(call(_close, iterator))
 
     return generate
+
+
+def _next(iterator: Any) -> Any:
+    return next(iterator, _END)
+
+
+def _close(iterator: Any) -> None:
+    iterator.close()
 
 
 def with_timeout(call: Call, seconds: float, name: str) -> Call:
@@ -114,9 +133,13 @@ def with_timeout(call: Call, seconds: float, name: str) -> Call:
         except builtin_timeout:
             if not limit.expired():
                 raise
-            raise TimeoutError(f"stage {name}: the item took longer than {seconds:g} s") from None
+            raise TimeoutError(too_long(name, seconds)) from None
 
     return timed
+
+
+def too_long(name: str, seconds: float) -> str:
+    return f"stage {name}: the item took longer than {seconds:g} s"
 
 
 builtin_timeout = asyncio.TimeoutError

@@ -6,18 +6,20 @@ import asyncio
 from collections import deque
 
 from .. import _stoker
-from ._loop import LoopStage, StageOver
+from ._loop import LoopStage, StageOver, end, guarded
 from ._sentinels import _EOF, _EPOCH_END
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
-    from typing import Any
+    from typing import Any, Final
 
     from ._info import StageInfo
     from ._loop import Loop, Port
 
 __all__ = ["CustomMerge", "QueueEdge", "pass_on"]
+
+_BURST: Final = 64  # slips of one take: what the engine gives at once
 
 
 class QueueEdge(LoopStage):
@@ -33,45 +35,43 @@ class QueueEdge(LoopStage):
         self._identities: dict[int, deque[tuple[int, int]]] = {}  # by the address of the value
 
     async def serve(self, port: Port, loop: Loop) -> None:
-        fill = asyncio.create_task(self._fill(port))
+        ends = {
+            asyncio.create_task(guarded(self._fill(port))),
+            asyncio.create_task(guarded(self._empty(port))),
+        }
         try:
-            await self._empty(port, fill)
+            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
         finally:
-            fill.cancel()
-            await asyncio.gather(fill, return_exceptions=True)
+            await end(ends)
 
     async def _fill(self, port: Port) -> None:
         while True:
-            got = await port.take(1)
+            got = await port.take(self._room())
             if got is _stoker.END:
                 await self._queue.put(_EOF)
                 return
             if got is _stoker.EPOCH_END:
                 await self._queue.put(_EPOCH_END)
                 continue
-            (slip,) = got
-            value = slip.value
-            self._identities.setdefault(id(value), deque()).append((slip.id, slip.epoch))
-            await self._queue.put(value)
+            for slip in got:
+                value = slip.value
+                self._identities.setdefault(id(value), deque()).append((slip.id, slip.epoch))
+                await self._queue.put(value)
 
-    async def _empty(self, port: Port, fill: asyncio.Task[None]) -> None:
+    def _room(self) -> int:
+        """How many to take at once: those behind them stay where they are counted."""
+        return max(1, min(_BURST, self._queue.maxsize - self._queue.qsize()))
+
+    async def _empty(self, port: Port) -> None:
         epoch = 0
-        while True:
-            get = asyncio.create_task(self._queue.get())
-            await asyncio.wait({get, fill} if not fill.done() else {get}, return_when="FIRST_COMPLETED")
-            if not get.done():
-                if fill.exception() is not None:
-                    get.cancel()
-                    fill.result()
-                await asyncio.wait({get})
-            value = get.result()
-            if value is _EOF:
-                return
+        while (value := await self._queue.get()) is not _EOF:
             if value is _EPOCH_END:
                 await port.mark(epoch)
                 epoch += 1
-                continue
-            await port.put_value(value, *self._identity(value, epoch))
+            else:
+                await port.put_value(value, *self._identity(value, epoch))
 
     def _identity(self, value: object, epoch: int) -> tuple[int, int]:
         known = self._identities.get(id(value))
@@ -103,19 +103,17 @@ class CustomMerge(LoopStage):
 
     async def serve(self, port: Port, loop: Loop) -> None:
         fills = [
-            asyncio.create_task(self._fill(port, i, queue)) for i, queue in enumerate(self._inputs)
+            asyncio.create_task(guarded(self._fill(port, i, queue)))
+            for i, queue in enumerate(self._inputs)
         ]
-        empty = asyncio.create_task(self._empty(port))
-        op = asyncio.ensure_future(self._op(self._info, list(self._inputs), self._output))
+        empty = asyncio.create_task(guarded(self._empty(port)))
+        op = asyncio.create_task(guarded(self._op(self._info, list(self._inputs), self._output)))
         try:
             await _until(op, {*fills, empty})
             await self._output.put(_EOF)
             await empty
         finally:
-            tasks = [op, empty, *fills]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end([op, empty, *fills])
 
     async def _fill(self, port: Port, input: int, queue: asyncio.Queue[Any]) -> None:
         while True:

@@ -88,7 +88,10 @@ class Lanes:
             return []
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        return [thread.name for thread in threads if thread.is_alive()]
+        late = [thread.name for thread in threads if thread.is_alive()]
+        for loop in (group.loop for group in self._groups if group.loop is not None and late):
+            late += loop.under_way()
+        return late
 
     def has_current_thread(self) -> bool:
         return threading.current_thread() in self._threads

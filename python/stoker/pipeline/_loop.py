@@ -8,17 +8,20 @@ from abc import ABC, abstractmethod
 from contextlib import AsyncExitStack
 
 from .. import _stoker
+from ._log import shorten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from concurrent.futures import Executor, ThreadPoolExecutor
+    from collections.abc import Awaitable, Callable, Collection, Sequence
+    from concurrent.futures import Executor
     from contextlib import AbstractAsyncContextManager
     from typing import Any, Final
 
+    from ._regions import RegionStage
+    from ._loop_pool import LoopPool
     from ._tasks import BackgroundTask, BackgroundTaskFactory
 
-__all__ = ["LoopStage", "Loop", "StageOver"]
+__all__ = ["Escaped", "LoopStage", "Loop", "Port", "StageOver", "end", "guarded", "is_cancelled"]
 
 _BURST: Final = 64  # slips of one put: what the engine takes at once
 
@@ -34,24 +37,91 @@ class LoopStage(ABC):
 
     def __init__(self) -> None:
         self.contexts: list[AbstractAsyncContextManager[Any]] = []  # around its whole life
+        self.closing: set[asyncio.Task[Any] | None] = set()  # tasks that let users' iterators end
+        self.under_way: dict[object, Sequence[_stoker.Slip]] = {}  # what each task has begun
+        self.text: Callable[[], str] = lambda: f"stage {self.index}"
+
+    def items(self) -> list[str]:
+        """What its op is at, for those who wait for it; any thread may ask."""
+        slips = [
+            next((slip for slip in burst if slip.value is not None), None)
+            for burst in list(self.under_way.values())
+        ]
+        return [f"item {slip.id}: {shorten(slip.value)}" for slip in slips if slip is not None]
 
     @abstractmethod
     async def serve(self, port: Port, loop: Loop) -> None:
         """Takes and puts until the input has ended."""
 
     async def live(self, port: Port, loop: Loop) -> None:
-        """Serves within its contexts; what goes wrong fails the stage."""
+        """Serves within its contexts; what goes wrong fails the stage.
+
+        The failure is on its way before the contexts are left, which may take long and be cancelled.
+        """
+        told: BaseException | None = None
         try:
             async with AsyncExitStack() as stack:
                 for context in self.contexts:
                     await stack.enter_async_context(context)
-                await self.serve(port, loop)
-        except StageOver:
-            pass
-        except Exception as error:
-            await port.fail(error)
+                try:
+                    await guarded(self.serve(port, loop))
+                except StageOver:
+                    raise asyncio.CancelledError from None
+                except Exception as error:
+                    told = error
+                    await port.fail(error)
+                    raise
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
+            if error is not told:
+                await port.fail(error)
         finally:
             port.close()
+
+
+class Escaped(Exception):
+    """Stands for an exception that would end the event loop, or look like the end of its task."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+async def guarded(work: Awaitable[Any]) -> Any:
+    """For users' code in a task: raises Escaped for what is no Exception, unless the task is cancelled."""
+    try:
+        return await work
+    except (KeyboardInterrupt, SystemExit) as error:
+        raise Escaped(error) from None
+    except asyncio.CancelledError as error:
+        if is_cancelled():
+            raise
+        raise Escaped(error) from None
+
+
+def is_cancelled() -> bool:
+    """Whether somebody wants the running task to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def end(tasks: Collection[asyncio.Task[Any]], closing: Collection[object] = ()) -> None:
+    """Cancels tasks and waits for them, whoever wants this one to end meanwhile.
+
+    `closing`: tasks that end already, which nothing shall interrupt.
+    """
+    for task in tasks:
+        if task not in closing:
+            task.cancel()
+    interrupted = False
+    while not all(task.done() for task in tasks):
+        try:
+            await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            interrupted = True
+    for task in tasks:
+        task.cancelled() or task.exception()  # or asyncio would log that nobody has looked at it
+    if interrupted:
+        raise asyncio.CancelledError
 
 
 class Port:
@@ -96,7 +166,7 @@ class Port:
 
     def run(
         self, call: Callable[[Any], Any], slips: list[_stoker.Slip], routes: bool
-    ) -> tuple[int, Any, Any]:
+    ) -> tuple[int, Any, Any, Any]:
         """See _stoker.Port.run."""
         return self._port.run(call, slips, routes)
 
@@ -119,8 +189,10 @@ class Port:
                 return
             await self._loop.news()
 
-    async def fail(self, error: Exception) -> None:
+    async def fail(self, error: BaseException) -> None:
         """The stage ends with this error, behind what was put."""
+        if isinstance(error, Escaped):
+            error = error.error
         try:
             slip = self.slip(None, -1, 0)
             slip.fail(error, True)
@@ -141,14 +213,16 @@ class Loop:
         num_threads: int,
         background_tasks: Sequence[BackgroundTask | BackgroundTaskFactory],
         executors: Sequence[Executor] = (),
+        regions: Sequence[RegionStage] = (),
     ) -> None:
-        """`executors`: end with the loop."""
+        """`executors`: end with the loop, as the workers of `regions`, which are some of the stages."""
         self.stages = list(stages)
         self._num_threads = num_threads
         self._background_tasks = background_tasks
         self._executors = executors
+        self._regions = regions
         self._waiters: list[asyncio.Future[None]] = []
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: LoopPool | None = None
 
     @property
     def is_needed(self) -> bool:
@@ -156,7 +230,27 @@ class Loop:
 
     def run(self, run: _stoker.Run, group: int) -> None:
         """Until the stages have ended, or the run has."""
+        for stage in self._regions:
+            stage.take()
         asyncio.run(self._main(run, group))
+
+    @property
+    def has_regions(self) -> bool:
+        return bool(self._regions)
+
+    def start_regions(self, build: dict[str, Any]) -> None:
+        """Starts the workers of regions, or none.  `build`: arguments of build_pipeline."""
+        try:
+            for stage in self._regions:
+                stage.start(build)
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Gives back what the pipeline of a loop that does not run has, or would have had."""
+        for stage in self._regions:
+            stage.release()
 
     async def _main(self, run: _stoker.Run, group: int) -> None:
         loop = asyncio.get_running_loop()
@@ -167,7 +261,9 @@ class Loop:
         def on_news() -> None:
             os.eventfd_read(fd)
             if run.ended():
-                main.cancel()
+                if not main.cancelling():
+                    main.cancel()
+                return
             waiters, self._waiters = self._waiters, []
             for waiter in waiters:
                 if not waiter.done():
@@ -188,10 +284,13 @@ class Loop:
             self.shutdown()
 
     def shutdown(self) -> None:
-        """Ends the executors that belong to the pipeline; running calls are not waited for."""
-        for executor in (self._pool, *self._executors):
-            if executor is not None:
-                executor.shutdown(wait=False, cancel_futures=True)
+        """Ends the threads and the executors that belong to the pipeline."""
+        for executor in self._executors:
+            executor.shutdown(wait=False, cancel_futures=True)
+        if self._pool is not None:
+            self._pool.end()
+        for stage in self._regions:
+            stage.close()
 
     async def _serve(self, run: _stoker.Run) -> None:
         async with AsyncExitStack() as stack:
@@ -210,9 +309,7 @@ class Loop:
                 if self._background_tasks:
                     await asyncio.Event().wait()  # they live as long as the run: its end cancels this
             finally:
-                for life in lives:
-                    life.cancel()
-                await asyncio.gather(*lives, return_exceptions=True)
+                await end(lives, {task for stage in self.stages for task in stage.closing})
 
     async def news(self) -> None:
         """Waits until the engine says that a take or a put may go on."""
@@ -220,11 +317,15 @@ class Loop:
         self._waiters.append(waiter)
         await waiter
 
+    def under_way(self) -> list[str]:
+        """Which stages are at which items: what a stop that gives up says."""
+        return [f"{stage.text()}, {item}" for stage in self.stages for item in stage.items()]
+
     @property
-    def pool(self) -> ThreadPoolExecutor:
+    def pool(self) -> LoopPool:
         """For sync ops whose stages the loop serves."""
         if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor
+            from ._loop_pool import LoopPool
 
-            self._pool = ThreadPoolExecutor(self._num_threads, thread_name_prefix="stoker-worker")
+            self._pool = LoopPool(self._num_threads)
         return self._pool

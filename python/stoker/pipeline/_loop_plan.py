@@ -16,6 +16,7 @@ from ._calls import (
 )
 from ._edges import CustomMerge, QueueEdge
 from ._hooks import stage_context
+from ._locate import locate
 from ._slots import AsyncMap
 from ._streams import AsyncAggregate, AsyncExpand, AsyncSource
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from ._kinds import Kind
     from ._log import FailureLog
     from ._loop import Loop, LoopStage
+    from ._placement import RegionConfig
+    from ._regions import RegionStage
     from .defs import AggregateConfig, PipeConfig
 
 __all__ = ["LoopPlan"]
@@ -43,9 +46,12 @@ class LoopPlan:
     def __init__(self) -> None:
         self.stages: list[LoopStage] = []
         self.executors: list[Executor] = []  # made for ExecutorConfigs: they end with the loop
+        self.regions: list[RegionStage] = []
 
-    def _add(self, stage: LoopStage, hooks: Sequence[TaskHook]) -> None:
+    def _add(self, stage: LoopStage, hooks: Sequence[TaskHook], name: str = "", op: Any = None) -> None:
         stage.contexts = [stage_context(hook) for hook in hooks]
+        if name:
+            stage.text = lambda: f"stage {name}, op {locate(op)}"
         self.stages.append(stage)
 
     def source(self, index: int, source: AsyncIterable[Any], continuous: bool) -> None:
@@ -63,11 +69,11 @@ class LoopPlan:
         concurrency = stage.concurrency or 1
         if kind in ("generator", "async_generator"):
             generate = partial(_generate, stage, kind, executor, hooks)
-            self._add(AsyncExpand(index, generate, concurrency, log), hooks)
+            self._add(AsyncExpand(index, generate, concurrency, log), hooks, stage.name, stage.op)
             return
         make = partial(_call, stage, kind, executor, hooks)
         ordered = stage.output_order == "input"
-        self._add(AsyncMap(index, make, concurrency, ordered, log), hooks)
+        self._add(AsyncMap(index, make, concurrency, ordered, log), hooks, stage.name, stage.op)
 
     def router(
         self,
@@ -96,6 +102,12 @@ class LoopPlan:
 
         self._add(AsyncExpand(index, generate, 1, log), hooks)
 
+    def region(self, index: int, config: RegionConfig, parts: Sequence[str], batched: bool) -> None:
+        from ._regions import RegionStage
+
+        self.regions.append(RegionStage(index, config, parts, batched))
+        self._add(self.regions[-1], ())
+
     def queue(self, index: int, queue: asyncio.Queue[Any]) -> None:
         stage = QueueEdge(index, queue)
         hook = getattr(queue, "stage_hook", None)
@@ -121,25 +133,29 @@ class LoopPlan:
         )
 
         if executor is None or not isinstance(executor, ExecutorConfig):
-            return executor  # type: ignore[no-any-return]
+            return executor
         import concurrent.futures as futures
 
         made: Executor
-        settings = {"initializer": executor.initializer, "initargs": executor.initargs}
+        settings: dict[str, Any] = {
+            "max_workers": executor.max_workers,
+            "initializer": executor.initializer,
+            "initargs": executor.initargs,
+        }
         if isinstance(executor, ProcessPoolExecutorConfig):
             context = executor.mp_context
             if isinstance(context, str):
                 import multiprocessing
 
                 context = multiprocessing.get_context(context)
-            made = futures.ProcessPoolExecutor(executor.max_workers, mp_context=context, **settings)
+            made = futures.ProcessPoolExecutor(mp_context=context, **settings)
         elif isinstance(executor, InterpreterPoolExecutorConfig):
             pool = getattr(futures, "InterpreterPoolExecutor", None)
             if pool is None:
                 raise RuntimeError("a pool of interpreters requires Python 3.14")
-            made = pool(executor.max_workers, **settings)
+            made = pool(**settings)
         else:
-            made = futures.ThreadPoolExecutor(executor.max_workers, **settings)
+            made = futures.ThreadPoolExecutor(**settings)
         self.executors.append(made)
         return made
 
@@ -147,12 +163,13 @@ class LoopPlan:
 def _call(
     stage: PipeConfig, kind: Kind, executor: Executor | None, hooks: Sequence[TaskHook], loop: Loop
 ) -> Call:
-    op = partial(getitem, stage.op) if kind == "container" else stage.op
-    call: Call = op
-    if kind != "async":
-        call = in_executor(op, executor) if executor is not None else in_pool(op, loop)
-    if stage.timeout is not None:
-        call = with_timeout(call, stage.timeout, stage.name)
+    op: Callable[[Any], Any] = partial(getitem, stage.op) if kind == "container" else stage.op
+    if kind != "async" and executor is None:
+        call = in_pool(op, loop, stage.timeout, stage.name)
+    else:
+        call = op if executor is None else in_executor(op, executor)
+        if stage.timeout is not None:
+            call = with_timeout(call, stage.timeout, stage.name)
     if stage.retries:
         call = with_retries(call, stage.retries)
     return with_hooks(call, hooks)
@@ -162,7 +179,7 @@ def _generate(
     stage: PipeConfig, kind: Kind, executor: Executor | None, hooks: Sequence[TaskHook], loop: Loop
 ) -> Callable[[Any], AsyncGenerator[Any, None]]:
     generate = stage.op if kind == "async_generator" else stepping(stage.op, executor, loop)
-    return steps_with_hooks(generate, hooks) if hooks else generate  # type: ignore[no-any-return]
+    return steps_with_hooks(generate, hooks) if hooks else generate
 
 
 async def _each(items: Any) -> AsyncGenerator[Any, None]:

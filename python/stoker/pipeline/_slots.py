@@ -7,11 +7,12 @@ import time
 from types import coroutine
 
 from .. import _stoker
-from ._loop import LoopStage, StageOver
+from ._loop import LoopStage, StageOver, end, is_cancelled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
+    from contextvars import Context
     from typing import Any, Final
 
     from ._log import FailureLog
@@ -23,25 +24,20 @@ _BURST: Final = 64
 
 
 @coroutine
-def _resume(steps: Any, waits_for: Any) -> Generator[Any, Any, Any]:
-    """Goes on with a coroutine that has waited once, as `await` would have."""
+def _resume(steps: Any, waits_for: Any, context: Context) -> Generator[Any, Any, Any]:
+    """Goes on in its context with a coroutine that has waited once, as `await` would have."""
+    given: Any
     while True:
         try:
-            sent = yield waits_for
+            given, step = (yield waits_for), steps.send
         except BaseException as error:
-            step = lambda error=error: steps.throw(error)  # noqa: E731
-        else:
-            step = lambda sent=sent: steps.send(sent)  # noqa: E731
+            given, step = error, steps.throw
         try:
-            waits_for = step()
+            waits_for = context.run(step, given)
         except StopIteration as stop:
             return stop.value
-
-
-def _is_cancelled() -> bool:
-    """Whether somebody wants the running task to end."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+        finally:
+            del given  # an exception refers to this frame
 
 
 class AsyncMap(LoopStage):
@@ -99,10 +95,7 @@ class _Slots:
         try:
             await self._over
         finally:
-            for task in self._tasks:
-                task.cancel()
-            if self._tasks:
-                await asyncio.wait(self._tasks)
+            await end(list(self._tasks))
 
     def _start(self) -> None:
         task = asyncio.get_running_loop().create_task(self._slot())
@@ -160,38 +153,46 @@ class _Slots:
         self._epochs += 1
 
     async def _slot(self) -> None:
+        me, under_way = asyncio.current_task(), self._stage.under_way
         while self._pending or await self._next():
             burst, self._pending = self._pending, []
+            under_way[me] = burst
             number = self._taken - len(burst)
             begin = time.perf_counter()
-            n, steps, waits_for = self._port.run(self._call, burst, self._stage._is_router)
+            n, steps, waits_for, context = self._port.run(self._call, burst, self._stage._is_router)
             busy = time.perf_counter() - begin
             done, self._pending = burst[:n], burst[n:]
             if steps is None and waits_for is None:
+                del under_way[me]
                 await self._deliver(number, done, busy)
                 continue
             slip, self._pending = self._pending[0], self._pending[1:]
             if isinstance(waits_for, BaseException):
+                del under_way[me]
                 self._fail(slip, waits_for, steps is None)
                 done.append(slip)
                 await self._deliver(number, done, busy)
                 continue
+            under_way[me] = (slip,)
             putting = self._leave(number, done, busy)
             begin = time.perf_counter()
             try:
-                await self._finish(slip, steps, waits_for)
+                await self._finish(slip, steps, waits_for, context)
             finally:
+                del under_way[me]
                 if putting is not None:
                     await putting
             await self._deliver(number + n, [slip], time.perf_counter() - begin)
 
-    async def _finish(self, slip: _stoker.Slip, steps: Any, waits_for: Any) -> None:
+    async def _finish(
+        self, slip: _stoker.Slip, steps: Any, waits_for: Any, context: Context
+    ) -> None:
         try:
-            result = await _resume(steps, waits_for)
+            result = await _resume(steps, waits_for, context)
         except StageOver:
             raise
         except BaseException as error:
-            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+            if isinstance(error, asyncio.CancelledError) and is_cancelled():
                 raise  # not by the op
             self._fail(slip, error, False)
         else:
@@ -232,7 +233,7 @@ class _Slots:
         self._putting = True
         try:
             while self._gone in self._ready:
-                batch = []
+                batch: list[_stoker.Slip] = []
                 while len(batch) < _BURST and self._gone + len(batch) in self._ready:
                     batch.append(self._ready.pop(self._gone + len(batch)))
                 await self._put(batch, busy)

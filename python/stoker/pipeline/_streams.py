@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from .. import _stoker
-from ._loop import LoopStage, StageOver
+from ._loop import LoopStage, StageOver, end, is_cancelled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,21 +40,31 @@ class AsyncSource(LoopStage):
                     await port.put_value(value, count, epoch)
                     count += 1
                 if not own or not self._continuous:
-                    await _close(iterator)
-                    iterator = None
+                    ended, iterator = iterator, None
+                    await self._close(ended)
                 if not self._continuous:
                     return
                 await port.mark(epoch)
                 epoch += 1
         finally:
             if iterator is not None:
-                await _close(iterator)
+                await self._close(iterator)
+
+    async def _close(self, iterator: object) -> None:
+        await _close(iterator, self.closing)
 
 
-async def _close(iterator: object) -> None:
+async def _close(iterator: object, closing: set[asyncio.Task[Any] | None]) -> None:
+    """The task is among those of `closing` meanwhile."""
     close = getattr(iterator, "aclose", None)
-    if close is not None:
+    if close is None:
+        return
+    task = asyncio.current_task()
+    closing.add(task)
+    try:
         await close()
+    finally:
+        closing.discard(task)
 
 
 class AsyncExpand(LoopStage):
@@ -92,15 +102,14 @@ class AsyncExpand(LoopStage):
                 (slip,) = got
                 running.add(asyncio.create_task(self._expand(slip, port, generate)))
         finally:
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            await end(running, self.closing)
 
     async def _expand(
         self, slip: _stoker.Slip, port: Port, generate: Callable[[Any], AsyncIterator[Any]]
     ) -> None:
         value, begin = slip.value, time.perf_counter()
         iterator = None
+        self.under_way[slip] = (slip,)
         try:
             iterator = generate(value)
             async for result in iterator:
@@ -108,15 +117,18 @@ class AsyncExpand(LoopStage):
                 if result is not None:
                     await port.put_value(result, slip.id, slip.epoch, busy)
                 begin = time.perf_counter()
-        except Exception as error:
-            if isinstance(error, StageOver):
+        except StageOver:
+            raise
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) or is_cancelled():
                 raise
             if self._log is not None:
                 self._log(error, value, slip.id)
-            slip.fail(error, False)
+            slip.fail(error, not isinstance(error, (Exception, asyncio.CancelledError)))
             await port.put([slip], time.perf_counter() - begin)
         finally:
-            await _close(iterator)
+            await _close(iterator, self.closing)
+            del self.under_way[slip]
 
 
 async def _wait(tasks: set[asyncio.Task[None]], until: str) -> set[asyncio.Task[None]]:

@@ -12,10 +12,11 @@ from ._plan import PlanMaker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from fractions import Fraction
     from typing import Any, Final
 
+    from ._tasks import BackgroundTask, BackgroundTaskFactory
     from .defs import PipelineConfig
 
 __all__ = ["build_pipeline"]
@@ -64,7 +65,7 @@ def build_pipeline(
         _hook_factory(task_hook_factory, report_stats_interval),
     )
     plan = maker.make(config)
-    tasks = [*(background_tasks or ()), *_settings("_background_tasks", ())]
+    tasks = _settings("_background_tasks", ()) if background_tasks is None else background_tasks
     loop = maker.make_loop(tasks)
     if loop is not None:
         maker.groups[maker.loop_group - 1].loop = loop
@@ -104,6 +105,8 @@ def _queue_class(given: Any, interval: float) -> Callable[..., Any] | None:
 
 def _hook_factory(given: Any, interval: float) -> Callable[[Any], Any] | None:
     chosen = _settings("_hook_class", None)
+    if given is not None and not callable(given):
+        raise TypeError(f"task_hook_factory must be a function of a StageInfo, not {given!r}")
     if given is not None or chosen is None:
         return given  # type: ignore[no-any-return]
     return lambda info: [chosen(info, interval=interval)]

@@ -62,7 +62,7 @@ def explain(
         failures = [_raised(failure) for failure in causes[1:]]
         if any(failure["cause"] is not None for failure in causes[1:]):
             error.args = (f"The pipeline stage ({infos[first['index']]}) {_count(first['text'])}.",)
-        error.failures = tuple(failures[:_LISTED])
+        error.failures = tuple(map(sample_error, causes[1 : _LISTED + 1]))
         error.__cause__ = failures[-1] if failures else None
     error.add_note(note)
     return error

@@ -225,7 +225,7 @@ class PlanMaker:
 
         info = self.infos[-1]
         make = self._queue_class or AsyncQueue
-        queues = [make(info, buffer_size=_QUEUE_SIZE) for _ in range(num + 1)]
+        queues: list[Any] = [make(info, buffer_size=_QUEUE_SIZE) for _ in range(num + 1)]
         op = src.op or pass_on
         self._on_loop.merge(len(self.infos) - 1, op, info, queues[:-1], queues[-1], hooks)
 

@@ -109,4 +109,9 @@ def _hook_factory(given: Any, interval: float) -> Callable[[Any], Any] | None:
         raise TypeError(f"task_hook_factory must be a function of a StageInfo, not {given!r}")
     if given is not None or chosen is None:
         return given  # type: ignore[no-any-return]
-    return lambda info: [chosen(info, interval=interval)]
+
+    def make(info: Any) -> list[Any]:
+        return [chosen(info, interval=interval)]
+
+    make.is_default = True  # type: ignore[attr-defined]
+    return make

@@ -12,6 +12,7 @@ from ._kinds import is_async, kind_of, kind_of_call
 from ._lanes import Group
 from ._locate import locate
 from ._log import FailureLog
+from ._python_op import Folding, python_op, same
 from ._routers import make_router
 from ._wrappers import Folding, python_op, same
 from .defs import (
@@ -111,12 +112,17 @@ class PlanMaker:
             self.loop_group = self._group("loop", 1)
         return self.loop_group
 
-    def _hooks(self, name: str, concurrency: int | None) -> list[TaskHook]:
-        """Those of the stage that is noted next."""
-        if self._hook_factory is None:
+    def _hooks(
+        self, name: str, concurrency: int | None, *, native: bool = False
+    ) -> list[TaskHook]:
+        """Those of the stage that is noted next; a default class is for ops of Python only."""
+        if self._hook_factory is None or (native and hasattr(self._hook_factory, "is_default")):
             return []
         info = StageInfo(self._pipeline_id, str(self._next_id), name, concurrency)
-        return list(self._hook_factory(info))
+        hooks = self._hook_factory(info)
+        if not isinstance(hooks, (list, tuple)):
+            raise TypeError(f"task_hook_factory gave {hooks!r} for stage {info}, not a list of TaskHooks")
+        return list(hooks)
 
     def _queue(self, plan: _stoker.Plan, info: StageInfo, size: int = _QUEUE_SIZE) -> None:
         """The user's queue behind the stage that was made last."""
@@ -293,6 +299,11 @@ class PlanMaker:
         native = isinstance(stage.op, Op)
         if not native and self._pipe_on_loop(plan, stage):
             return
+        if native and self._hooks(stage.name, stage.concurrency, native=True):
+            raise TypeError(
+                f"task_hook_factory gave hooks for stage {stage.name}, which is native: hooks are "
+                "Python, and run around ops of Python"
+            )
         if native and allowed is None:
             allowed = self._limit
         log = self._note(stage.name, stage.concurrency, log=not native)

@@ -1,0 +1,66 @@
+"""Callables of Python as ops of the engine."""
+
+from __future__ import annotations
+
+from functools import partial
+from operator import getitem
+
+from .. import _stoker
+from ._kinds import kind_of
+from ._locate import locate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._log import FailureLog
+    from .defs import PipeConfig
+
+__all__ = ["Folding", "python_op", "same"]
+
+
+class _Retrying:
+    """A sync op that is tried again at once; the last failure is the item's."""
+
+    def __init__(self, op: Any, retries: int) -> None:
+        self._op = op
+        self._retries = retries
+
+    def __call__(self, item: Any) -> Any:
+        for _ in range(self._retries):
+            try:
+                return self._op(item)
+            except Exception:
+                continue
+        return self._op(item)
+
+
+class Folding:
+    """An Aggregator whose rest is dropped, where the user wants that."""
+
+    def __init__(self, op: Any, drop_last: bool) -> None:
+        self.accumulate = op.accumulate
+        self._flush = op.flush
+        self._drop_last = drop_last
+
+    def flush(self) -> Any:
+        rest = self._flush()
+        return None if self._drop_last else rest
+
+
+def same(item: Any) -> Any:
+    return item
+
+
+def python_op(
+    stage: PipeConfig, log: FailureLog | None, takes: str | None, taker: str
+) -> _stoker.Op:
+    """`takes`: what the engine's stage behind it, `taker`, is given; None: that is one of Python's."""
+    op, kind = stage.op, kind_of(stage.op)
+    text = locate(op)[:199]
+    if kind == "container":
+        op = partial(getitem, op)
+    if stage.retries and kind != "generator":
+        op = _Retrying(op, stage.retries)
+    run = "expand" if kind == "generator" else "map"
+    return _stoker.op_python(run, op, log, text, takes, taker)

@@ -12,7 +12,6 @@ from ._kinds import is_async, kind_of, kind_of_call
 from ._lanes import Group
 from ._locate import locate
 from ._log import FailureLog
-from ._python_op import Folding, python_op, same
 from ._routers import make_router
 from ._wrappers import Folding, python_op, same
 from .defs import (

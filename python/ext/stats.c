@@ -52,8 +52,8 @@ PyObject *ext_stats_dict(const stk_stats *s)
     return Py_BuildValue("{s:N,s:N,s:N,s:N,s:d,s:N,s:K,s:K,s:i,s:i}", "stages", stages, "queues",
                          queues, "verdict", ext_text(s->verdict), "bottleneck", bottleneck,
                          "elapsed_s", seconds(s->elapsed_ns), "first_result_s", first, "results",
-                         (unsigned long long)s->results, "failed", failed, "num_threads", s->num_threads,
-                         "num_io_threads", s->num_io_threads);
+                         (unsigned long long)s->results, "failed", failed, "num_threads",
+                         s->num_threads, "num_io_threads", s->num_io_threads);
 }
 
 static PyObject *number_or_none(int64_t n)

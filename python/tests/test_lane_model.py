@@ -123,7 +123,9 @@ def folds():
 
 def paths(inner):
     return st.builds(
-        Stage, st.just("paths"), paths=st.lists(st.lists(inner, min_size=1, max_size=2).map(tuple), min_size=1, max_size=3).map(tuple)
+        Stage,
+        st.just("paths"),
+        paths=st.lists(st.lists(inner, min_size=1, max_size=2).map(tuple), min_size=1, max_size=3).map(tuple),
     )
 
 

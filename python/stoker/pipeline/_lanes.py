@@ -67,10 +67,9 @@ class Lanes:
             thread.start()
 
     def start(self) -> None:
-        """The threads of sources and of the event loop, which begin without being asked for."""
-        for number, group in enumerate(self._groups, 1):
-            if group.source is not None or group.loop is not None:
-                self.grow(number)
+        """One thread of each group; more are made when one of them, or a reader, sees work for them."""
+        for number in range(1, len(self._groups) + 1):
+            self.grow(number)
 
     def cancel(self) -> None:
         self._run.cancel()

@@ -176,8 +176,10 @@ ext_state *ext_state_of(PyTypeObject *type)
 
 void ext_drain(PyTypeObject *type)
 {
-    const ext_state *state = PyType_GetModuleState(type); /* final types: it is theirs */
-    if (state->domain) stk_foreign_drain(state->domain);
+    /* Final types: it is theirs; at the interpreter's end a type may lose it before its objects. */
+    PyObject *module = ((PyHeapTypeObject *)type)->ht_module;
+    const ext_state *state = module ? PyModule_GetState(module) : NULL;
+    if (state && state->domain) stk_foreign_drain(state->domain);
 }
 
 PyMODINIT_FUNC PyInit__stoker(void)

@@ -258,8 +258,7 @@ static void run_dealloc(PyObject *op)
     Py_BEGIN_ALLOW_THREADS /* it may wait for ops that are still running */
     stk_run_free(&((Run *)op)->core);
     Py_END_ALLOW_THREADS
-    ext_state *state = PyType_GetModuleState(type);
-    stk_foreign_drain(state->domain);
+    ext_drain(type);
     type->tp_free(op);
     Py_DECREF(type);
 }

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/thread.h"
 
 #define N 20000
@@ -411,9 +412,54 @@ static void bad_lanes(void)
     stk_plan_free(&p);
 }
 
+static stk_plan *all_kinds(coupled *c, kit_source *s)
+{
+    stk_plan *p = NULL, *in[2] = {NULL}, *path[2] = {NULL};
+    if (stk_plan_new(&p)) return NULL;
+    if (!stk_plan_new(&in[0])) stk_plan_foreign_source(in[0], stk_source_new(&coupled_class, c), 1);
+    in[1] = kit_plan(s, NULL, NULL);
+    for (int i = 0; i < 2; i++)
+        if (in[i]) stk_plan_pipe(in[i], kit_hook_op((kit_hook){0}), &(stk_stage_opts){.group = 2});
+    stk_plan_merge_any(p, 2, in);
+    for (int i = 0; i < 2; i++)
+        if (!stk_plan_new(&path[i]))
+            stk_plan_pipe(path[i], i ? kit_fold_op((kit_hook){0}) : kit_hook_op((kit_hook){0}),
+                          &(stk_stage_opts){.group = 2});
+    stk_plan_route(p, NULL, NULL, 2, path, &(stk_stage_opts){.order = STK_ORDER_COMPLETION});
+    stk_plan_pipe(p, kit_same(&(kit_op){.fail_every = 5}),
+                  &(stk_stage_opts){.group = 2, .on_error = STK_SKIP, .max_failures = 100});
+    stk_plan_sink(p, 2);
+    return p;
+}
+
+static void out_of_memory(void)
+{
+    stk_err err = STK_OK;
+    int faults = 0;
+    TORTURE (err) {
+        waits w = {.begun = -1, .every = N};
+        coupled c = {.count = 12, .w = &w};
+        kit_source s = kit_counting(6);
+        kit_lanes l;
+        stk_diag diag;
+        s.epochs = 2;
+        stk_plan *p = all_kinds(&c, &s);
+        err = p ? kit_lanes_try(&l, p, NULL, 2, &diag) : STK_ENOMEM;
+        if (!err) {
+            (void)kit_lanes_read(&l, ids, N, &err, &diag);
+            kit_lanes_end(&l);
+        }
+        if (err == STK_EEND) err = STK_OK;
+        CHECK(!err || !stk_fault_armed());
+        if (!err && !stk_fault_armed()) err = STK_ENOMEM; /* it was borne */
+        faults++;
+    }
+    CHECK(faults > 50);
+}
+
 TESTS(TEST(results_keep_their_order), TEST(blocking_ops_run_on_lanes),
       TEST(lanes_close_their_states), TEST(items_wait_for_others_of_their_burst),
       TEST(items_wait_for_the_reader), TEST(sources_wait_for_the_reader),
       TEST(expansions_wait_for_the_reader), TEST(work_is_not_left_to_a_lane_that_waits),
       TEST(ends_of_epochs_pass_with_one_lane), TEST(readers_are_asked_for_the_first_lane),
-      TEST(lanes_ask_for_lanes), TEST(bad_lanes))
+      TEST(lanes_ask_for_lanes), TEST(bad_lanes), TEST(out_of_memory))

@@ -29,16 +29,24 @@ static void *work(void *arg)
     return NULL;
 }
 
-stk_run *kit_lanes_start(kit_lanes *l, stk_plan *plan, const stk_run_opts *opts, int limit)
+stk_err kit_lanes_try(kit_lanes *l, stk_plan *plan, const stk_run_opts *opts, int limit,
+                      stk_diag *diag)
 {
     const stk_run_opts two = {.num_threads = 2};
-    stk_diag diag = {0};
     *l = (kit_lanes){.limit = limit};
     CHECK_EQ(pthread_mutex_init(&l->lock, NULL), 0);
-    const stk_err err = stk_run_start(plan, opts ? opts : &two, &l->run, &diag);
+    stk_err err = stk_run_start(plan, opts ? opts : &two, &l->run, diag);
+    stk_plan_free(&plan);
+    if (err) pthread_mutex_destroy(&l->lock);
+    return err;
+}
+
+stk_run *kit_lanes_start(kit_lanes *l, stk_plan *plan, const stk_run_opts *opts, int limit)
+{
+    stk_diag diag = {0};
+    const stk_err err = kit_lanes_try(l, plan, opts, limit, &diag);
     if (err) fprintf(stderr, "%s\n", diag.text);
     CHECK_EQ(err, STK_OK);
-    stk_plan_free(&plan);
     return l->run;
 }
 

@@ -25,6 +25,9 @@ typedef struct kit_lanes {
 /* Starts the plan, which it gives up.  No lane runs: kit_lanes_add, or kit_lanes_next, makes
  * them. */
 stk_run *kit_lanes_start(kit_lanes *l, stk_plan *plan, const stk_run_opts *opts, int limit);
+/* The same for a plan that may fail. */
+stk_err kit_lanes_try(kit_lanes *l, stk_plan *plan, const stk_run_opts *opts, int limit,
+                      stk_diag *diag);
 void kit_lanes_add(kit_lanes *l, uint32_t group);
 /* One more lane for each group that is short of them and has fewer than the limit. */
 void kit_lanes_grow(kit_lanes *l);

@@ -7,6 +7,7 @@ typedef struct py_source {
     char text[200];
     stk_foreign *iterable;
     stk_foreign *iterator; /* of the pass that runs, or NULL; its lane's own, as all below */
+    bool goes_on;          /* the iterable is its own iterator, and between two passes */
     int64_t given;         /* in all passes */
     int64_t pass;
 } py_source;
@@ -66,6 +67,7 @@ static stk_err end_pass(py_source *s, stk_item *item, stk_diag *diag)
     const bool own = stk_foreign_handle(s->iterator) == stk_foreign_handle(s->iterable);
     const bool good = !s->continuous || own || close_iterator(s);
     stk_foreign_unref(&s->iterator);
+    s->goes_on = own && s->continuous;
     s->pass++;
     if (!good) return ext_item_fail(s->state, item, NULL, NULL, diag);
     return s->continuous ? STK_EEPOCH : STK_EEND;
@@ -122,6 +124,7 @@ PyObject *ext_source_finish(PyObject *module, PyObject *op)
     stk_source *core = ext_source_borrow(PyModule_GetState(module), op);
     if (!core) return NULL;
     py_source *s = stk_source_get_class(core) == &py_source_class ? stk_source_params(core) : NULL;
+    if (s && !s->iterator && s->goes_on) s->iterator = stk_foreign_ref(s->iterable);
     if (!s || !s->iterator) Py_RETURN_NONE;
     const bool good = close_iterator(s);
     stk_foreign_unref(&s->iterator);

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from lanes import Gate, Watched, chain, config, read, same
-from stoker.pipeline import PipelineBuilder, build_pipeline
+from stoker.pipeline import PipelineBuilder, PipelineFailure, build_pipeline
 from stoker.pipeline.defs import (
     Aggregate,
     Aggregator,
@@ -330,6 +330,24 @@ def test_a_source_that_is_its_own_iterator_is_closed_at_the_end():
     with pipeline.auto_stop():
         assert [list(pipeline) for _ in range(3)] == [[1, 2, 3], [5, 6, 7], [9, 10, 11]]
         assert not src.closed
+    assert len(src.closed) == 1
+
+
+def test_a_source_that_is_its_own_iterator_is_closed_between_passes():
+    class Own(Watched):
+        passes = 0
+
+        def __iter__(self):
+            self.passes += 1
+            if self.passes > 1:
+                raise ValueError("no second pass")
+            return self
+
+    src = Own(range(3))
+    pipeline = chain(src=src, continuous=True)
+    with pytest.raises(PipelineFailure), pipeline.auto_stop():
+        for _ in range(2):
+            list(pipeline)
     assert len(src.closed) == 1
 
 

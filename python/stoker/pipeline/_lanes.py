@@ -96,6 +96,7 @@ class Lanes:
         return threading.current_thread() in self._threads
 
 
+_lock = threading.Lock()  # guards the next two
 _running: WeakSet[Lanes] = WeakSet()
 _registered = False
 
@@ -103,15 +104,18 @@ _registered = False
 def at_exit(lanes: Lanes) -> None:
     """Python's end cancels the run, before it waits for the run's threads."""
     global _registered
-    _running.add(lanes)
-    if not _registered:
-        _registered = True
+    with _lock:
+        _running.add(lanes)
+        first, _registered = not _registered, True
+    if first:
         # What concurrent.futures ends its own threads with: atexit comes after threads were joined.
         threading._register_atexit(_cancel_all)  # type: ignore[attr-defined]
 
 
 def _cancel_all() -> None:
-    for lanes in list(_running):
+    with _lock:
+        running = list(_running)
+    for lanes in running:
         lanes.cancel()
 
 

@@ -47,7 +47,7 @@ def _main(
     make: Callable[[], Iterable[Any]],
 ) -> None:
     """Runs in the other interpreter."""
-    from ._worker import serve
+    from stoker.pipeline._worker import serve  # there is no package around it there
 
     serve(command_fd, frame_fd, buffer_size, None, initializers, make)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from itertools import count
 
 from .. import _check
 from ._announce import announce
 from ._pipeline import Pipeline
-from ._placement import check_regions
+from ._placement import check_regions_of
 from ._plan import PlanMaker
 
 TYPE_CHECKING = False
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ._tasks import BackgroundTask, BackgroundTaskFactory
     from .defs import PipelineConfig
 
-__all__ = ["build_pipeline"]
+__all__ = ["build_pipeline", "make_pipeline"]
 
 _MAX_THREADS: Final = 1024
 
@@ -50,12 +51,39 @@ def build_pipeline(
     `background_tasks`: run on the event loop as long as the pipeline.
     `use_thread_output_queue`: makes no difference; reading never goes through an event loop.
     """
-    num_threads = _check.integer("num_threads", num_threads, 1, _MAX_THREADS)
-    limit = _check.failure_limit(max_failures)
-    check_regions(config.pipes, closed=False)
+    _check.integer("num_threads", num_threads, 1, _MAX_THREADS)
+    _check.failure_limit(max_failures)
+    check_regions_of(config)
     instead = announce(config)
     if instead is not None:
         return instead
+    return make_pipeline(
+        config,
+        num_threads=num_threads,
+        max_failures=max_failures,
+        report_stats_interval=report_stats_interval,
+        queue_class=queue_class,
+        task_hook_factory=task_hook_factory,
+        stage_id=stage_id,
+        background_tasks=background_tasks,
+    )
+
+
+def make_pipeline(
+    config: PipelineConfig[Any],
+    *,
+    num_threads: int,
+    max_failures: int | Fraction = -1,
+    report_stats_interval: float = -1,
+    queue_class: type | None = None,
+    task_hook_factory: Callable[..., Any] | None = None,
+    stage_id: int = 0,
+    background_tasks: Sequence[BackgroundTask | BackgroundTaskFactory] | None = None,
+) -> Pipeline:
+    """build_pipeline for a pipeline that nobody is told of, as that of a region's worker."""
+    num_threads = _check.integer("num_threads", num_threads, 1, _MAX_THREADS)
+    limit = _check.failure_limit(max_failures)
+    interval = _check.number("report_stats_interval", report_stats_interval)
     maker = PlanMaker(
         num_threads,
         limit,
@@ -70,14 +98,19 @@ def build_pipeline(
     if loop is not None:
         maker.groups[maker.loop_group - 1].loop = loop
     plan.check()
-    return Pipeline(
+    if loop is not None:
+        loop.start_regions({"max_failures": max_failures, "report_stats_interval": interval})
+    pipeline = Pipeline(
         plan,
         maker,
         num_threads=num_threads,
         buffer_size=config.sink.buffer_size,
         continuous=config.src.continuous,
-        report_stats_interval=_check.number("report_stats_interval", report_stats_interval),
+        report_stats_interval=interval,
     )
+    if loop is not None and loop.has_regions:
+        weakref.finalize(pipeline, loop.release)
+    return pipeline
 
 
 def _settings(name: str, default: Any) -> Any:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
+from .. import _check
+from .._value import Value
 from .defs import (
     MAIN_PROCESS,
+    BatchConfig,
+    ExecutorConfig,
     InterpreterPoolExecutorConfig,
+    MergeConfig,
     PathVariantsConfig,
     PipeConfig,
     PlacementConfig,
@@ -15,11 +21,16 @@ from .defs import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, Final
 
+    from ._region_link import HoistedRegion
+    from .defs import PipelineConfig
     from .defs._stages import Stage
 
-__all__ = ["check_placement", "check_regions"]
+__all__ = ["RegionConfig", "check_placement", "check_regions", "check_regions_of", "gather", "gives_batches"]
+
+_NAME: Final = 47  # characters that the engine keeps of a stage's name
 
 
 def check_placement(target: object, buffer_size: object) -> None:
@@ -61,6 +72,14 @@ def check_regions(stages: Sequence[Stage], *, closed: bool) -> None:
         _check_region(opening, held)
 
 
+def check_regions_of(config: PipelineConfig[Any]) -> None:
+    """Those of a pipeline and of the ones that are merged into it; the last may end with the sink."""
+    check_regions(config.pipes, closed=False)
+    if isinstance(config.src, MergeConfig):
+        for upstream in config.src.pipeline_configs:
+            check_regions_of(upstream)
+
+
 def _check_region(opening: PlacementConfig, stages: Sequence[Stage]) -> None:
     if not stages:
         raise ValueError(f"the region of {opening} has no stages")
@@ -79,3 +98,93 @@ def _flat(stages: Iterable[Stage]) -> Iterable[Stage]:
         if isinstance(stage, PathVariantsConfig):
             for path in stage.paths:
                 yield from _flat(path)
+
+
+# --- regions as stages ---
+
+
+class RegionConfig(Value):
+    """The stages between two marks."""
+
+    __slots__ = ("name", "target", "num_workers", "stages", "in_size", "out_size", "region", "batches")
+
+    name: str
+    target: ExecutorConfig
+    num_workers: int
+    stages: tuple[Stage, ...]
+    in_size: int
+    out_size: int
+    region: HoistedRegion | None  # its workers, where they run already
+    batches: bool  # then, what they give
+
+    def __init__(self, opening: PlacementConfig, stages: Sequence[Stage], out_size: int) -> None:
+        sizes = ""
+        if (opening.buffer_size, out_size) != (1, 1):
+            sizes = f"[buffer_size in={opening.buffer_size} out={out_size}]"
+        target = opening.target
+        assert isinstance(target, ExecutorConfig)
+        name = "+".join(stage.name for stage in stages)
+        self._set(
+            name=name[: max(0, _NAME - len(sizes))] + sizes,
+            target=target,
+            num_workers=_num_workers(target),
+            stages=tuple(map(_stripped, stages)),
+            in_size=opening.buffer_size,
+            out_size=out_size,
+            region=None,
+            batches=False,
+        )
+
+    def hoisted(self, region: HoistedRegion, batches: bool) -> RegionConfig:
+        """The same with workers that run."""
+        other = object.__new__(RegionConfig)
+        runs = {"target": None, "stages": (), "region": region, "batches": batches}
+        other._set(**{**dict(self._items()), **runs})
+        return other
+
+    def gives_batches(self, takes: Callable[[Stage], str | None], batched: bool) -> bool:
+        """Whether its results are batches of the engine.  `takes`: see PlanMaker.  `batched`: its items are."""
+        return self.batches if self.region is not None else gives_batches(self.stages, takes, batched)
+
+
+def _num_workers(target: ExecutorConfig) -> int:
+    """The default is a worker for each processor."""
+    if target.max_workers is None:
+        return len(os.sched_getaffinity(0))
+    return _check.integer("max_workers", target.max_workers, 1)
+
+
+def gives_batches(stages: Iterable[Stage], takes: Callable[[Stage], str | None], batched: bool) -> bool:
+    for stage in stages:
+        native = isinstance(stage, PipeConfig) and takes(stage) == "batches"
+        batched = isinstance(stage, BatchConfig) or native
+    return batched
+
+
+def gather(stages: Sequence[Any]) -> list[Any]:
+    """The stages, with one in the place of each region's."""
+    found: list[Any] = []
+    opening: PlacementConfig | None = None
+    held: list[Any] = []
+    for stage in stages:
+        if not isinstance(stage, PlacementConfig):
+            (found if opening is None else held).append(stage)
+            continue
+        if opening is not None:
+            found.append(RegionConfig(opening, held, stage.buffer_size))
+        opening, held = (None if stage.target is MAIN_PROCESS else stage), []
+    if opening is not None:
+        found.append(RegionConfig(opening, held, 1))
+    return found
+
+
+def _stripped(stage: Any) -> Any:
+    """Without executors, which belong to the main process."""
+    if isinstance(stage, PipeConfig) and stage.executor is not None:
+        options: dict[str, Any] = dict(stage._items())
+        args: dict[str, Any] = dict(stage._args._items())
+        return PipeConfig(**{**options, "_args": type(stage._args)(**{**args, "executor": None})})
+    if isinstance(stage, PathVariantsConfig):
+        paths = [[_stripped(inner) for inner in path] for path in stage.paths]
+        return PathVariantsConfig(stage.name, stage.router, paths, stage.batched)
+    return stage

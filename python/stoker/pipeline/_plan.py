@@ -12,6 +12,7 @@ from ._kinds import is_async, kind_of, kind_of_call
 from ._lanes import Group
 from ._locate import locate
 from ._log import FailureLog
+from ._placement import RegionConfig, gather
 from ._routers import make_router
 from ._wrappers import Folding, python_op, same
 from .defs import (
@@ -96,7 +97,8 @@ class PlanMaker:
         stages = self._loop_plan.stages if self._loop_plan else []
         executors = self._loop_plan.executors if self._loop_plan else []
         self._loop_number()
-        return Loop(stages, self._num_threads, background_tasks, executors)
+        regions = self._loop_plan.regions if self._loop_plan else []
+        return Loop(stages, self._num_threads, background_tasks, executors, regions)
 
     @property
     def _on_loop(self) -> LoopPlan:
@@ -188,7 +190,8 @@ class PlanMaker:
         return plan
 
     def _iterable(self, plan: _stoker.Plan, src: SourceConfig[Any]) -> None:
-        self._parts = ("image",)
+        self._parts = getattr(src.source, "_stoker_parts", ("image",))  # see RegionSource
+        self._batched = getattr(src.source, "_stoker_batched", False)
         self._foreign = True
         if not hasattr(src.source, "__iter__") and hasattr(src.source, "__aiter__"):
             plan.port_source(self._loop_number())
@@ -237,6 +240,7 @@ class PlanMaker:
     # --- stages ---
 
     def _stages(self, plan: _stoker.Plan, stages: Sequence[Stage]) -> None:
+        stages = gather(stages)
         for stage, behind in zip(stages, [*stages[1:], None], strict=False):
             batched, self._batched = self._batched, isinstance(stage, BatchConfig)
             unbatches = batched and isinstance(stage, DisaggregateConfig)
@@ -261,6 +265,8 @@ class PlanMaker:
                 self._disaggregate(plan, stage)
             elif isinstance(stage, PathVariantsConfig):
                 self._variants(plan, stage)
+            elif isinstance(stage, RegionConfig):
+                self._region(plan, stage, batched)
             else:
                 raise TypeError(f"{stage!r} is no stage")
             if not isinstance(stage, PathVariantsConfig):
@@ -379,6 +385,12 @@ class PlanMaker:
             shared_limit=on_error == "skip",
             group=self._pool_group(),
         )
+
+    def _region(self, plan: _stoker.Plan, stage: RegionConfig, batched: bool) -> None:
+        self._port(plan, stage.name, stage.num_workers, "skip")
+        self._note(stage.name, stage.num_workers)
+        self._on_loop.region(len(self.infos) - 1, stage, self._parts, batched)
+        self._batched = stage.gives_batches(self._takes, batched)
 
     def _variants(self, plan: _stoker.Plan, stage: PathVariantsConfig) -> None:
         self._router(plan, stage)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
             """In a forked child: closes what the worker has of the pipes in this process."""
 
 
-__all__ = ["RemoteIterable", "Session", "check_options", "initializers_of"]
+__all__ = ["RemoteIterable", "Session", "check_options", "initializers_of", "remote_error"]
 
 
 def check_options(buffer_size: int, timeout: float | None) -> None:
@@ -167,15 +167,7 @@ class Session:
         assert self._worker is not None
         text, trace, pickled = self._decoder.decode(frame)
         self.close()
-        cause = _RemoteError(trace)
-        if pickled is not None:
-            try:
-                original = pickle.loads(pickled)
-                original.__cause__ = cause
-                cause = original
-            except Exception:  # the text says what it was
-                pass
-        raise RuntimeError(f"The worker {self._worker.word} failed: {text}") from cause
+        raise RuntimeError(f"The worker {self._worker.word} failed: {text}") from remote_error(trace, pickled)
 
     def close(self) -> None:
         """Ends the worker and gives everything back.  Any number of times, also in the middle of a start."""
@@ -231,6 +223,19 @@ class _RemoteError(Exception):
 
     def __str__(self) -> str:
         return f'\n"""\n{self._trace}"""'
+
+
+def remote_error(trace: str, pickled: bytes | None) -> BaseException:
+    """What a worker raised, with its traceback there; the traceback alone where it did not pickle."""
+    cause = _RemoteError(trace)
+    if pickled is None:
+        return cause
+    try:
+        original = pickle.loads(pickled)
+        original.__cause__ = cause
+    except Exception:  # the text says what it was
+        return cause
+    return original  # type: ignore[no-any-return]
 
 
 class RemoteIterable(Iterable["Any"]):

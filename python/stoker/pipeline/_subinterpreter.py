@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     Initializers = Callable[[], object] | Sequence[Callable[[], object]] | None
 
-__all__ = ["iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"]
+__all__ = ["InterpreterWorker", "iterate_in_subinterpreter", "run_pipeline_in_subinterpreter"]
 
 _GRACE_S: Final = 5.0  # how long the end of an iterable waits for what its interpreter is at
 
@@ -57,8 +57,16 @@ class InterpreterWorker:
 
     word = "subinterpreter"
 
-    def __init__(self, interpreters: Any, command_fd: int, frame_fd: int, arguments: tuple[Any, ...]) -> None:
-        self._fds = [command_fd, frame_fd]
+    def __init__(
+        self,
+        interpreters: Any,
+        main: Callable[..., object],
+        fds: Sequence[int],
+        arguments: tuple[Any, ...],
+    ) -> None:
+        """Runs main(*fds, *arguments) there.  Takes the descriptors, also where it fails."""
+        self._main = main
+        self._fds = list(fds)
         self._why = ""
         self._interpreter: Any = None
         try:
@@ -75,7 +83,7 @@ class InterpreterWorker:
 
     def _run(self, arguments: tuple[Any, ...]) -> None:
         try:
-            self._interpreter.call(_main, *self._fds, *arguments)
+            self._interpreter.call(self._main, *self._fds, *arguments)
         except Exception as error:
             self._why = f"{type(error).__name__}: {error}"
         finally:
@@ -153,7 +161,7 @@ def _start(
     from_worker, frames = os.pipe()
     session = _remote.Session(to_worker, from_worker, None, timeout, buffer_size > 0)
     try:
-        worker = InterpreterWorker(interpreters, commands, frames, (buffer_size, initializers, fn))
+        worker = InterpreterWorker(interpreters, _main, [commands, frames], (buffer_size, initializers, fn))
         _close_at_exit(session)
         session.begin(worker, None)
     except BaseException:
@@ -189,6 +197,7 @@ def run_pipeline_in_subinterpreter(
 
     from ._hoist import Hoist, replace
     from ._pipeline_worker import PipelineMaker, is_continuous, random_state, set_random_state
+    from ._regions import hoist_regions
 
     interpreters = _interpreters("run_pipeline_in_subinterpreter")
     build: dict[str, Any] = {
@@ -201,6 +210,7 @@ def run_pipeline_in_subinterpreter(
     }
     if background_tasks is not None:
         build["background_tasks"] = background_tasks
+    config = hoist_regions(config, build, None, [])
     maker = PipelineMaker(replace(config, Hoist(processes=False).change), build)
     first = partial(set_random_state, random_state(only_random=True))
     initializers: list[Callable[[], object]] = [first, *_remote.initializers_of(initializer)]

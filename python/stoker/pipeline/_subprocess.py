@@ -259,13 +259,14 @@ def run_pipeline_in_subprocess(
     one that was left early goes on where it was.  The state of `random`, and of NumPy's and torch's global
     generators where they are imported, is copied when the worker starts.
 
-    Executors of stages are made anew there.  The processes of a ProcessPoolExecutor are children of this
-    process, started here with the worker.  ValueError: an executor was used before.
+    Executors of stages are made anew there.  The processes of a ProcessPoolExecutor, and of regions (`to`),
+    are children of this process, started here with the worker.  ValueError: an executor was used before.
     """
     from functools import partial
 
     from ._hoist import Hoist, replace
     from ._pipeline_worker import PipelineMaker, is_continuous, random_state, set_random_state
+    from ._regions import hoist_regions
 
     config = _config_of(config)
     options = _Options(**kwargs)
@@ -282,6 +283,7 @@ def run_pipeline_in_subprocess(
         build["background_tasks"] = background_tasks
     hoist = Hoist()
     try:
+        config = hoist_regions(config, build, hoist.ends, hoist.processes)
         maker = PipelineMaker(replace(config, hoist.change), build)
         return options.start(
             maker, resume=is_continuous(config), helpers=hoist.processes, started=hoist.close_ends

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-__all__ = ["Commands", "FrameReceiver", "FrameSender", "Gone", "send_command"]
+__all__ = ["Commands", "FrameReceiver", "FrameSender", "Gone", "send_command", "write_some"]
 
 ITERATE, STOP, CREDIT, EXIT = b"I", b"S", b"C", b"X"
 
@@ -92,7 +92,7 @@ class FrameSender:
         views = [memoryview(part) for part in parts]
         with self._changed:
             if not self._backlog:
-                self._gone |= not _write(self._fd, views)
+                self._gone |= not write_some(self._fd, views)
             if self._gone:
                 raise Gone
             if views:
@@ -128,12 +128,15 @@ class FrameSender:
             poll.poll()
             with self._changed:
                 views = list(self._backlog)
-                self._gone = self._gone or not _write(self._fd, views)
+                self._gone = self._gone or not write_some(self._fd, views)
                 self._backlog = deque(() if self._gone else views)
 
 
-def _write(fd: int, views: list[memoryview]) -> bool:
-    """Writes what the pipe takes, and leaves the rest in `views`.  False: nobody reads."""
+def write_some(fd: int, views: list[memoryview]) -> bool:
+    """Writes what the pipe takes, and leaves the rest in `views`.  False: nobody reads.
+
+    Where the pipe may be waited for, everything is written.
+    """
     while views:
         try:
             n = os.writev(fd, views[:_VECTORS])

@@ -27,6 +27,7 @@ PyObject *ext_source_finish(PyObject *module, PyObject *op);
 extern PyType_Spec ext_port_spec, ext_slip_spec;
 PyObject *ext_port(PyObject *module, PyObject *args);
 PyObject *ext_notify(PyObject *module, PyObject *args);
+PyObject *ext_hear(PyObject *module, PyObject *arg);
 
 /* Calls `callable` with the number of each group that one more lane would help. */
 void ext_run_grow(stk_run *run, PyObject *callable);

@@ -32,6 +32,8 @@ static PyMethodDef functions[] = {
     {"notify", ext_notify, METH_VARARGS,
      PyDoc_STR("notify($module, run, group, fd, /)\n--\n\nWrites to an eventfd when ports of the "
                "group have news; -1: no more.")},
+    {"hear", ext_hear, METH_O,
+     PyDoc_STR("hear($module, fd, /)\n--\n\nEmpties that eventfd; whether there was anything.")},
     {"field_of", ext_field_of, METH_VARARGS,
      PyDoc_STR("field_of($module, data, dtype, shape, readonly, /)\n--\n\nA Field over contiguous "
                "bytes.")},

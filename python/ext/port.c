@@ -448,3 +448,15 @@ PyObject *ext_notify(PyObject *module, PyObject *args)
     Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
 }
+
+/* As os.eventfd_read, but keeps the lock: it never waits, and threads that want the lock would get
+ * it at each wake-up. */
+PyObject *ext_hear(PyObject *module, PyObject *arg)
+{
+    (void)module;
+    const int fd = (int)PyLong_AsLong(arg);
+    if (fd == -1 && PyErr_Occurred()) return NULL;
+    uint64_t count = 0;
+    const ssize_t n = read(fd, &count, sizeof(count));
+    return PyBool_FromLong(n == sizeof(count));
+}

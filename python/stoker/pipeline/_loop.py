@@ -59,6 +59,7 @@ class LoopStage(ABC):
         The failure is on its way before the contexts are left, which may take long and be cancelled.
         """
         told: BaseException | None = None
+        over = False
         try:
             async with AsyncExitStack() as stack:
                 for context in self.contexts:
@@ -66,12 +67,15 @@ class LoopStage(ABC):
                 try:
                     await guarded(self.serve(port, loop))
                 except StageOver:
+                    over = True
                     raise asyncio.CancelledError from None
                 except Exception as error:
                     told = error
                     await port.fail(error)
                     raise
-        except (Exception, KeyboardInterrupt, SystemExit) as error:
+        except (Exception, KeyboardInterrupt, SystemExit, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and (over or is_cancelled()):
+                raise
             if error is not told:
                 await port.fail(error)
         finally:
@@ -259,7 +263,7 @@ class Loop:
         fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
 
         def on_news() -> None:
-            os.eventfd_read(fd)
+            _stoker.hear(fd)
             if run.ended():
                 if not main.cancelling():
                     main.cancel()

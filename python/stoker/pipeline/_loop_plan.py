@@ -90,9 +90,15 @@ class LoopPlan:
 
         self._add(AsyncMap(index, make, 1, True, None, is_router=routes), hooks)
 
-    def aggregate(self, index: int, stage: AggregateConfig, hooks: Sequence[TaskHook]) -> None:
+    def aggregate(
+        self,
+        index: int,
+        stage: AggregateConfig,
+        log: FailureLog | None,
+        hooks: Sequence[TaskHook],
+    ) -> None:
         wrap = partial(with_hooks, hooks=hooks)
-        self._add(AsyncAggregate(index, stage.op, stage.drop_last, wrap), hooks)
+        self._add(AsyncAggregate(index, stage.op, stage.drop_last, wrap, log), hooks)
 
     def disaggregate(
         self, index: int, log: FailureLog | None, hooks: Sequence[TaskHook]

@@ -349,9 +349,9 @@ class PlanMaker:
         op = stage.op
         hooks = self._hooks(stage.name, 1)
         if hooks:
-            self._port(plan, stage.name, 1)
-            self._note(stage.name, 1)
-            self._on_loop.aggregate(len(self.infos) - 1, stage, hooks)
+            self._port(plan, stage.name, 1, "skip", -1, True)
+            log = self._note(stage.name, 1, log=True)
+            self._on_loop.aggregate(len(self.infos) - 1, stage, log, hooks)
             return
         log = self._note(stage.name, 1, log=True)
         if type(op) is Collate and not op._items:

@@ -11,13 +11,15 @@ from ._loop import LoopStage, StageOver, end, is_cancelled
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Callable
-    from typing import Any
+    from typing import Any, Final
 
     from ._log import FailureLog
     from ._loop import Loop, Port
     from .defs import Aggregator
 
 __all__ = ["AsyncAggregate", "AsyncExpand", "AsyncSource"]
+
+_BURST: Final = 64  # slips of one take: what the engine gives at once
 
 
 class AsyncSource(LoopStage):
@@ -157,7 +159,10 @@ async def _take(port: Port, running: set[asyncio.Task[None]]) -> Any:
 
 
 class AsyncAggregate(LoopStage):
-    """An aggregator with hooks around each call."""
+    """An aggregator with hooks around each call.
+
+    What the aggregator raises fails the stage; what a hook raises drops the item, and counts.
+    """
 
     def __init__(
         self,
@@ -165,29 +170,40 @@ class AsyncAggregate(LoopStage):
         op: Aggregator[Any, Any],
         drop_last: bool,
         wrap: Callable[[Callable[[Any], Any]], Callable[[Any], Any]],
+        log: FailureLog | None,
     ) -> None:
         """`wrap`: puts the hooks around an async function of an item."""
         super().__init__()
         self.index = index
         self._op = op
         self._drop_last = drop_last
-        self._wrap = wrap
+        self._add = wrap(self._accumulate)
+        self._end = wrap(self._flush)
+        self._log = log
+        self._raised: Exception | None = None  # by the aggregator
+
+    async def _accumulate(self, item: Any) -> Any:
+        return self._noting(self._op.accumulate, item)
+
+    async def _flush(self, _: Any) -> Any:
+        return self._noting(self._op.flush)
+
+    def _noting(self, call: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return call(*args)
+        except Exception as error:
+            self._raised = error
+            raise
 
     async def serve(self, port: Port, loop: Loop) -> None:
-        async def accumulate(item: Any) -> Any:
-            return self._op.accumulate(item)
-
-        async def flush(_: Any) -> Any:
-            return self._op.flush()
-
-        add, end, epoch, last = self._wrap(accumulate), self._wrap(flush), 0, (-1, 0)
+        epoch, last = 0, (-1, 0)
         while True:
-            got = await port.take(64)
+            got = await port.take(_BURST)
             if got is _stoker.END or got is _stoker.EPOCH_END:
                 if self._drop_last:
                     self._op.flush()
-                elif (rest := await end(None)) is not None:
-                    await port.put_value(rest, *last)
+                else:
+                    await self._call(self._end, None, port, *last)
                 if got is _stoker.END:
                     return
                 await port.mark(epoch)
@@ -195,6 +211,21 @@ class AsyncAggregate(LoopStage):
                 continue
             for slip in got:
                 last = slip.id, slip.epoch
-                result = await add(slip.value)
-                if result is not None:
-                    await port.put_value(result, *last)
+                await self._call(self._add, slip.value, port, *last)
+
+    async def _call(
+        self, call: Callable[[Any], Any], item: Any, port: Port, id: int, epoch: int
+    ) -> None:
+        try:
+            result = await call(item)
+        except Exception as error:
+            if error is self._raised:
+                raise
+            if self._log is not None:
+                self._log(error, item, id)
+            slip = port.slip(item, id, epoch)
+            slip.fail(error, False)
+            await port.put([slip], 0.0)
+        else:
+            if result is not None:
+                await port.put_value(result, id, epoch)

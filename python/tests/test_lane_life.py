@@ -207,12 +207,13 @@ def test_dropped_by_an_op():
 
 
 @pytest.mark.parametrize("reads", [0, 3])
-@pytest.mark.parametrize("source", ["itertools.count()", "(time.sleep(0.01) or i for i in range(10**9))"])
+@pytest.mark.parametrize("source", ["itertools.count()", "(pass_time(0.01) or i for i in range(10**9))"])
 def test_the_interpreter_ends(reads, source):
     out = ok(
         f"""
-        import itertools, time
+        import itertools
         from lanes import chain, same
+        from support import pass_time
         from stoker.pipeline.defs import Pipe
         pipeline = chain(Pipe(same, concurrency=3), src={source})
         pipeline.start()

@@ -7,8 +7,9 @@ import pytest
 from support import ok
 
 ROUNDS = """
-import faulthandler, gc, itertools, logging, os, random, signal, sys, threading, time
+import faulthandler, gc, itertools, logging, os, random, signal, sys, threading
 from lanes import chain, same
+from support import pass_time
 from stoker.pipeline.defs import Aggregate, Disaggregate, PathVariants, Pipe
 faulthandler.dump_traceback_later(60, exit=True)  # says where it hangs
 logging.disable()
@@ -20,7 +21,7 @@ def fail(x):
     return x
 
 def wait(x):
-    time.sleep(rng.random() * 1e-4)
+    pass_time(rng.random() * 1e-4)
     return x
 
 def many(x):
@@ -77,7 +78,7 @@ for i in range(100):
         else:
             reader = threading.Thread(target=some, args=(pipeline,))
             reader.start()
-            time.sleep(rng.random() * 1e-3)
+            pass_time(rng.random() * 1e-3)
             pipeline.stop()
             reader.join()
     except (KeyError, ExceptionGroup):
@@ -88,7 +89,7 @@ del pipeline
 reader = None
 gc.collect()
 while threading.active_count() > before:
-    time.sleep(0.001)
+    pass_time(0.001)
 print("end")
 """,
         seed,
@@ -104,7 +105,7 @@ def test_exits(seed):
 kept = [make() for _ in range(4)]
 for pipeline in kept[1:]:
     some(pipeline)
-time.sleep(rng.random() * 2e-3)
+pass_time(rng.random() * 2e-3)
 print("end")
 """,
         seed,

@@ -39,6 +39,25 @@ step() {
     closing_lines "$log"
 }
 
+# beside FUNCTION: runs its steps beside those that follow; join_beside shows what they printed, and
+# ends the script if one failed.  Ctrl-C ends both.
+beside() {
+    beside_log=build/logs/${0##*/}-beside.log
+    mkdir -p build/logs
+    set -m # a group of its own, in which Ctrl-C is not ignored
+    "$1" >"$beside_log" 2>&1 </dev/null &
+    beside_pid=$!
+    set +m
+    trap 'kill -- "-$beside_pid" 2>/dev/null || true' EXIT
+}
+join_beside() {
+    local code=0
+    wait "$beside_pid" || code=$?
+    trap - EXIT
+    cat "$beside_log"
+    [ $code = 0 ] || exit 1
+}
+
 # Lines that say how many tests ran, and the name of each that was skipped.
 closing_lines() {
     grep -E '^SKIPPED |^=+ .*(passed|failed|skipped).* =+$|^[0-9]+ passed, [0-9]+ failed' "$1" || true

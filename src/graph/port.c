@@ -20,7 +20,8 @@ static bool over(const node *n)
            atomic_load_explicit(&n->run->cancelled, memory_order_relaxed);
 }
 
-/* A gap goes past the port, for which it needs room. */
+/* A gap goes past the port, for which it needs room.  Its failures are counted before that: if they
+ * are too many it stays, as the error behind all that was taken. */
 static bool can_take(const node *n, size_t k)
 {
     const stk_item *head = edge_peek(n->edges[k]);
@@ -44,6 +45,8 @@ static stk_err take_locked(node *n, size_t k, size_t max, stk_item **items, size
     edge *e = n->edges[k];
     edge_widen(e);
     while (*num < max) {
+        stk_item *head = edge_peek(e);
+        if (head && head->state == ITEM_GAP) run_judge(n->run, head);
         if (!can_take(n, k)) break;
         stk_item *item = edge_take(e);
         if (item->state == ITEM_GAP)

@@ -48,6 +48,28 @@ STK_API const char *stk_batch_string(const stk_batch *b, size_t field, size_t i)
 /* The path or key of sample i (its first part), as in stk_item_key. */
 STK_API STK_NODISCARD stk_err stk_batch_key(const stk_batch *b, size_t i, char *dst, size_t size);
 
+/* --- batches of one's own: whoever makes one adds what is in it before others have it --- */
+
+typedef struct stk_batch_sample {
+    int64_t id;
+    bool substituted;
+    const char *key; /* copied; NULL: none */
+} stk_batch_sample;
+
+/* A batch of n samples without fields. */
+STK_API STK_NODISCARD stk_err stk_batch_make(const stk_batch_sample *samples, size_t n,
+                                             int64_t epoch, int64_t index, stk_batch **out);
+
+/* Adds a contiguous array of all samples, which begins at the first byte of *mem: takes that on
+ * success.  STK_EINVAL: another extent than the batch's size, too few bytes, or a name that is
+ * there.  STK_ELIMIT: too many fields. */
+STK_API STK_NODISCARD stk_err stk_batch_put_array(stk_batch *b, const char *name,
+                                                  const stk_spec *spec, stk_buffer **mem);
+
+/* The same with a string of each sample, which are copied. */
+STK_API STK_NODISCARD stk_err stk_batch_put_strings(stk_batch *b, const char *name,
+                                                    const char *const *strings);
+
 STK_END
 
 #endif /* STK_BATCH_H */

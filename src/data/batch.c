@@ -306,3 +306,38 @@ stk_err stk_batch_key(const stk_batch *b, size_t i, char *dst, size_t size)
     if (!cls || !cls->key) return STK_ENOTFOUND;
     return cls->key(stk_source_params(s), b->samples[i].id, 0, dst, size);
 }
+
+stk_err stk_batch_make(const stk_batch_sample *samples, size_t n, int64_t epoch, int64_t index,
+                       stk_batch **out)
+{
+    *out = NULL;
+    stk_slab_pool *pool;
+    stk_err err = stk_slab_pool_new(0, &pool);
+    if (err) return err;
+    const stk_batch_params params = {
+        .capacity = n ? n : 1, .epoch = epoch, .index = index, .pool = pool};
+    err = stk_batch_new(&params, out);
+    stk_slab_pool_unref(&pool);
+    for (size_t i = 0; i < n && !err; i++) {
+        err = stk_batch_add_sample(*out, NULL, samples[i].id, samples[i].substituted);
+        if (!err && samples[i].key) err = stk_batch_set_key(*out, i, samples[i].key);
+    }
+    if (err) stk_batch_unref(out);
+    return err;
+}
+
+stk_err stk_batch_put_array(stk_batch *b, const char *name, const stk_spec *spec, stk_buffer **mem)
+{
+    size_t bytes;
+    stk_err err = stk_spec_bytes(spec, &bytes);
+    if (err) return err;
+    if (spec->ndim < 1 || (size_t)spec->shape[0] != b->size || bytes > stk_buffer_size(*mem) ||
+        stk_batch_find(b, name) >= 0)
+        return STK_EINVAL;
+    return stk_batch_add_array(b, name, spec, mem);
+}
+
+stk_err stk_batch_put_strings(stk_batch *b, const char *name, const char *const *strings)
+{
+    return stk_batch_find(b, name) >= 0 ? STK_EINVAL : stk_batch_copy_strings(b, name, strings);
+}

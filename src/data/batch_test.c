@@ -109,6 +109,56 @@ static void copies_share_arrays(void)
     stk_slab_pool_unref(&pool);
 }
 
+static stk_err made(stk_batch **out)
+{
+    const stk_batch_sample samples[] = {{.id = 7, .key = "seven"}, {.id = 3, .substituted = true}};
+    const stk_spec spec = {.dtype = STK_UINT8, .ndim = 2, .shape = {2, 4}};
+    stk_buffer *mem = NULL;
+    stk_err err = stk_batch_make(samples, 2, 1, 2, out);
+    if (!err) err = stk_buffer_new(8, &mem);
+    if (!err) memset(stk_buffer_writable(mem), 5, 8);
+    if (!err) err = stk_batch_put_array(*out, "data", &spec, &mem);
+    if (!err) err = stk_batch_put_strings(*out, "word", (const char *[]){"a", "bc"});
+    stk_buffer_unref(&mem);
+    if (err) stk_batch_unref(out);
+    return err;
+}
+
+static void of_the_callers(void)
+{
+    stk_batch *b;
+    stk_tensor t;
+    char key[8];
+    CHECK_EQ(made(&b), STK_OK);
+    CHECK(stk_batch_size(b) == 2 && stk_batch_epoch(b) == 1 && stk_batch_index(b) == 2);
+    CHECK(stk_batch_id(b, 0) == 7 && stk_batch_id(b, 1) == 3 && stk_batch_substituted(b, 1));
+    CHECK_EQ(stk_batch_key(b, 0, key, sizeof(key)), STK_OK);
+    CHECK(!strcmp(key, "seven"));
+    CHECK_EQ(stk_batch_key(b, 1, key, sizeof(key)), STK_ENOTFOUND);
+    CHECK_EQ(stk_batch_array(b, 0, &t, NULL), STK_OK);
+    CHECK(((uint8_t *)t.data)[7] == 5 && !strcmp(stk_batch_string(b, 1, 1), "bc"));
+
+    stk_spec spec = stk_tensor_spec(&t);
+    stk_buffer *mem;
+    CHECK_EQ(stk_buffer_new(8, &mem), STK_OK);
+    CHECK_EQ(stk_batch_put_array(b, "data", &spec, &mem), STK_EINVAL); /* there is one */
+    spec.shape[1] = 5;
+    CHECK_EQ(stk_batch_put_array(b, "other", &spec, &mem), STK_EINVAL); /* too few bytes */
+    spec.shape[0] = 1;
+    CHECK_EQ(stk_batch_put_array(b, "other", &spec, &mem), STK_EINVAL);
+    CHECK_EQ(stk_batch_put_strings(b, "word", (const char *[]){"", ""}), STK_EINVAL);
+    stk_buffer_unref(&mem);
+    CHECK_EQ(stk_slab_take(stk_batch_pool(b), 16, &mem), STK_OK); /* for ops that add to it */
+    stk_batch_unref(&b);
+    stk_buffer_unref(&mem);
+    stk_err err;
+    TORTURE (err) {
+        err = made(&b);
+        CHECK(!err == !!b);
+        stk_batch_unref(&b);
+    }
+}
+
 static void survives_every_failure(void)
 {
     stk_err err;
@@ -129,5 +179,5 @@ static void survives_every_failure(void)
     stk_fault_arm(-1);
 }
 
-TESTS(TEST(fields), TEST(arrays_are_replaced), TEST(copies_share_arrays),
+TESTS(TEST(fields), TEST(arrays_are_replaced), TEST(copies_share_arrays), TEST(of_the_callers),
       TEST(survives_every_failure))

@@ -56,10 +56,11 @@ static stk_err unbatch_expand(const void *params, void *state, void **cursor, st
     stk_batch *b = in->batch;
     if (index >= (int64_t)stk_batch_size(b)) return STK_EEND;
     stk_source *source = stk_batch_source(b, (size_t)index);
-    const stk_source_class *cls = stk_source_get_class(source);
+    const stk_source_class *cls = source ? stk_source_get_class(source) : NULL;
     static const char *const image[] = {"image"};
     size_t n = 1;
-    const char *const *names = cls->parts ? cls->parts(stk_source_params(source), &n) : image;
+    const char *const *names =
+        cls && cls->parts ? cls->parts(stk_source_params(source), &n) : image;
     stk_err err = stk_item_set_num_parts(out, n);
     if (!err) err = share_identity(b, (size_t)index, out);
     if (!err) err = share_label(b, (size_t)index, out);

@@ -1,4 +1,4 @@
-#include "ext.h"
+#include "lane.h"
 
 typedef struct {
     PyObject_HEAD
@@ -198,6 +198,8 @@ static void batch_dealloc(PyObject *op)
 static PyMethodDef batch_methods[] = {
     {"fields", batch_fields, METH_NOARGS,
      PyDoc_STR("fields($self, /)\n--\n\nThe names of the fields.")},
+    {"__reduce__", ext_batch_reduce, METH_NOARGS,
+     PyDoc_STR("__reduce__($self, /)\n--\n\nFor pickle: memory of fields may travel outside.")},
     {NULL, NULL, 0, NULL}, /* end */
 };
 

@@ -90,6 +90,11 @@ typedef struct ext_taker {
 bool ext_item_set_native(ext_state *state, stk_item *item, const ext_taker *taker, PyObject *value,
                          PyObject *result);
 
+/* batch_pickle.c */
+
+PyObject *ext_batch_of(PyObject *module, PyObject *args);
+PyObject *ext_batch_reduce(PyObject *batch, PyObject *unused);
+
 /* lane_concat.c */
 
 PyObject *ext_op_concat(PyObject *module, PyObject *arg);

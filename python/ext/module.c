@@ -37,8 +37,10 @@ static PyMethodDef functions[] = {
     {"field_of", ext_field_of, METH_VARARGS,
      PyDoc_STR("field_of($module, data, dtype, shape, readonly, /)\n--\n\nA Field over contiguous "
                "bytes.")},
+    {"batch_of", ext_batch_of, METH_VARARGS,
+     PyDoc_STR("batch_of($module, epoch, index, keys, fields, /)\n--\n\nA Batch.")},
     {"sample_of", ext_sample_made, METH_VARARGS,
-     PyDoc_STR("sample_of($module, parts, id, epoch, key, label, /)\n--\n\nA Sample.")},
+     PyDoc_STR("sample_of($module, parts, id, epoch, key, label, followed, /)\n--\n\nA Sample.")},
     {"plan", ext_plan, METH_NOARGS, PyDoc_STR("plan($module, /)\n--\n\nAn empty Plan.")},
     {NULL, NULL, 0, NULL}, /* end */
 };

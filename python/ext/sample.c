@@ -222,8 +222,9 @@ static void sample_dealloc(PyObject *op)
 PyObject *ext_sample_made(PyObject *module, PyObject *args)
 {
     PyObject *parts, *id, *epoch, *key, *label;
-    if (!PyArg_ParseTuple(args, "O!O!O!OO:sample_of", &PyTuple_Type, &parts, &PyLong_Type, &id,
-                          &PyLong_Type, &epoch, &key, &label))
+    int followed;
+    if (!PyArg_ParseTuple(args, "O!O!O!OOp:sample_of", &PyTuple_Type, &parts, &PyLong_Type, &id,
+                          &PyLong_Type, &epoch, &key, &label, &followed))
         return NULL;
     const ext_state *state = PyModule_GetState(module);
     Sample *self = (Sample *)state->sample_type->tp_alloc(state->sample_type, 0);
@@ -232,6 +233,7 @@ PyObject *ext_sample_made(PyObject *module, PyObject *args)
     self->epoch = Py_NewRef(epoch);
     self->key = Py_NewRef(key);
     self->label = Py_NewRef(label);
+    self->followed = followed;
     if (sample_set_parts((PyObject *)self, parts, NULL) == 0) return (PyObject *)self;
     Py_DECREF(self);
     return NULL;
@@ -249,12 +251,13 @@ static PyObject *sample_reduce(PyObject *op, PyObject *unused)
         Py_XDECREF(make);
         return NULL;
     }
-    PyObject *key, *label;
+    PyObject *key, *label, *followed;
     Py_BEGIN_CRITICAL_SECTION(op);
     key = Py_NewRef(self->key ? self->key : Py_None);
     label = Py_NewRef(self->label ? self->label : Py_None);
+    followed = self->followed ? Py_True : Py_False;
     Py_END_CRITICAL_SECTION();
-    return Py_BuildValue("N(NOONN)", make, parts, self->id, self->epoch, key, label);
+    return Py_BuildValue("N(NOONNO)", make, parts, self->id, self->epoch, key, label, followed);
 }
 
 static PyMethodDef sample_methods[] = {

@@ -11,6 +11,10 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 
+def same(x: object) -> object:
+    return x
+
+
 def double(x: int) -> int:
     return 2 * x
 

@@ -7,6 +7,7 @@ import sys
 
 from .. import _check
 from .._value import Value
+from ..ops import Op
 from .defs import (
     MAIN_PROCESS,
     BatchConfig,
@@ -84,7 +85,12 @@ def _check_region(opening: PlacementConfig, stages: Sequence[Stage]) -> None:
     if not stages:
         raise ValueError(f"the region of {opening} has no stages")
     for stage in _flat(stages):
-        if isinstance(stage, PipeConfig) and stage.output_order == "input":
+        # Native ops keep the order by default, which is true of each worker.
+        if (
+            isinstance(stage, PipeConfig)
+            and stage.output_order == "input"
+            and not isinstance(stage.op, Op)
+        ):
             raise ValueError(
                 f"stage {stage.name!r}: output_order='input' is not possible in the region of "
                 f"{opening}, whose workers give results as they complete"

@@ -93,7 +93,7 @@ def test_generators_run_and_close_on_their_executor():
             pool.shutdown()
             assert closed == ["mine_0"] and threads == {"mine_0"}
         else:
-            assert closed and all(name.startswith("stoker-worker") for name in closed)
+            assert closed and all(name.startswith("stoker-") for name in closed)
 
 
 def test_a_generator_on_an_executor_gives_what_it_gives():

@@ -92,9 +92,6 @@ class Lanes:
             late += loop.under_way()
         return late
 
-    def has_current_thread(self) -> bool:
-        return threading.current_thread() in self._threads
-
 
 _lock = threading.Lock()  # guards the next two
 _running: WeakSet[Lanes] = WeakSet()

@@ -46,14 +46,17 @@ _NO_STATS: _stoker.Stats = {
 }
 
 
-def _finish(run: _stoker.Run, lanes: Lanes) -> None:
-    """Ends the run of a pipeline that nobody refers to any more, or that Python's end found running."""
+def _finish(run: _stoker.Run, has_lanes: bool) -> None:
+    """Ends the run of a pipeline that nobody refers to any more, or that Python's end found running.
+
+    The collector may call it anywhere, also where this thread holds a lock that a thread of Python
+    needs to end: so it does not wait for those.
+    """
     run.cancel()
-    if lanes.has_current_thread():  # collected by an op: it cannot wait for itself
+    if has_lanes:
         return
     try:
         run.stop(_FINISH_S)
-        lanes.join(_FINISH_S)
     except Error:  # nobody is there to hear of it
         import logging
 
@@ -118,7 +121,7 @@ class Pipeline:
     def _start_locked(self) -> _stoker.Run:
         run = self._plan.start(self._num_threads, self._continuous)
         lanes = Lanes(run, self._groups, copy_context())
-        weakref.finalize(self, _finish, run, lanes)
+        weakref.finalize(self, _finish, run, bool(self._groups))
         at_exit(lanes)
         self._lanes = lanes
         self._grow = lanes.grow if self._groups else None

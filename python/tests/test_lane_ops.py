@@ -7,6 +7,7 @@ import functools
 import gc
 import logging
 import operator
+import sys
 import threading
 import weakref
 
@@ -16,6 +17,10 @@ from lanes import Gate, Watched, chain, read, same
 from stoker.pipeline import PipelineBuilder, PipelineFailure
 from stoker.pipeline.defs import Pipe
 from support import until
+
+# Without the interpreter's lock CPython frees an object on the thread that made it, when that runs
+# again: an item of a source that waits, once the pipeline has stopped.
+HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def twice(x):
@@ -318,7 +323,8 @@ def test_references_are_given_back_at_once():
                     item = pipeline.get_item()
                     ref = weakref.ref(item)
                     del item
-                    until(lambda r=ref: r() is None)
+                    until(lambda r=ref: r() is None or not HAS_LOCK)
+            until(lambda r=ref: r() is None)
     finally:
         gc.enable()
 
@@ -336,7 +342,8 @@ def test_inputs_are_given_back_when_the_op_has_returned():
         with pipeline.auto_stop():
             for i in range(1, 11):
                 held.append(pipeline.get_item())
-                until(lambda n=i: refs[n - 1]() is None)
+                until(lambda n=i: refs[n - 1]() is None or not HAS_LOCK)
+        until(lambda: all(ref() is None for ref in refs))
     finally:
         gc.enable()
     assert held == list(range(1, 11))

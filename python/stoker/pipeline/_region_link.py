@@ -174,6 +174,7 @@ class Region:
         (data, our_data), (commands, our_commands), (our_frames, frames) = (os.pipe() for _ in range(3))
         link = Link(our_data, our_commands, our_frames)
         self.links.append(link)
+        _release_at_exit()
         link.worker = InterpreterWorker(interpreters, serve, [data, commands, frames], (setup,))
 
 
@@ -186,6 +187,20 @@ def _abandon_all() -> None:
 
 
 os.register_at_fork(after_in_child=_abandon_all)
+
+_registered: list[bool] = []
+
+
+def _release_all() -> None:
+    for region in list(_regions):
+        region.release()
+
+
+def _release_at_exit() -> None:
+    """Before Python waits for its threads, of which those of interpreters are some."""
+    if not _registered:
+        _registered.append(True)
+        threading._register_atexit(_release_all)  # type: ignore[attr-defined]
 
 
 class _Ends:

@@ -31,6 +31,7 @@ STK_API void stk_plan_port_merge(stk_plan *plan, size_t n, stk_plan *const *inpu
 
 /* `notify` is called without any lock held, on any thread, once after a take or put of the group
  * said STK_EAGAIN, when it would do better, and when the run ends.  It must only wake somebody up.
+ * Group 0 has no ports, and is told of the end, once.
  * Once stk_run_set_notify has returned, the one before is not called any more. */
 typedef void stk_port_notify_fn(void *ctx);
 STK_API void stk_run_set_notify(stk_run *run, uint32_t group, stk_port_notify_fn *notify,

@@ -113,10 +113,11 @@ struct stk_run {
     bool client_gone; /* no worker of the executor is inside */
     int32_t reading;  /* threads waiting in a read */
     lane *lent;       /* of foreign threads */
-    group *groups;    /* [num_groups]; the first stands for the run's own threads and is not used */
+    group *groups; /* [num_groups]; the first stands for the run's own threads: told of the end */
     size_t num_groups;
     atomic_bool wide;  /* results cost so little that the reader may take many at once */
     int32_t notifying; /* threads inside run_notify */
+    bool told_end;     /* group 0 knows that the run has ended */
     uint64_t told;     /* groups whose shortage the foreign side knows of */
     bool tells;        /* a lane can tell it */
     int32_t watching;  /* threads that wait no longer than until a burst is overdue */

@@ -229,7 +229,9 @@ static bool has_news(const node *n)
 
 uint64_t run_port_news(stk_run *run)
 {
-    uint64_t groups = 0;
+    const bool ends = !run->told_end && atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+    run->told_end |= ends;
+    uint64_t groups = ends;
     for (size_t i = 0; i < run->num_nodes; i++) {
         node *n = &run->nodes[i];
         if (n->kind != NODE_PORT || n->port.told || !has_news(n)) continue;
@@ -243,7 +245,7 @@ uint64_t run_port_news(stk_run *run)
 
 void run_notify(stk_run *run, uint64_t groups)
 {
-    for (uint32_t g = 1; g < run->num_groups; g++)
+    for (uint32_t g = 0; g < run->num_groups; g++)
         if (groups >> g & 1 && run->groups[g].notify)
             run->groups[g].notify(run->groups[g].notify_ctx);
     run_lock(run);

@@ -153,7 +153,7 @@ void run_leave(stk_run *run)
     if (retire) run->retiring = true;
     if (run->reading > 0 && reader_has_news(run)) stk_cond_broadcast(&run->reader);
 
-    const uint64_t news = run->num_groups > 1 ? run_port_news(run) : 0;
+    const uint64_t news = cancelled || run->num_groups > 1 ? run_port_news(run) : 0;
     run->notifying += news != 0;
     bool worker = false;
     int32_t io = -1;

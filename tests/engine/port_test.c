@@ -409,6 +409,29 @@ static void cancel_wakes_the_server(void)
     }
 }
 
+static void the_end_is_told_without_ports(void)
+{
+    for (int round = 0; round < 20; round++) {
+        kit_source src = kit_counting(3);
+        server s = {0};
+        stk_plan *p = kit_plan(&src, kit_value(&(kit_op){0}), NULL);
+        stk_plan_sink(p, 3);
+        CHECK_EQ(stk_run_start(p, &(stk_run_opts){.num_threads = 2}, &s.run, NULL), STK_OK);
+        stk_plan_free(&p);
+        CHECK_EQ(pthread_mutex_init(&s.lock, NULL), 0);
+        CHECK_EQ(pthread_cond_init(&s.changed, NULL), 0);
+        int64_t seen = 0;
+        stk_run_set_notify(s.run, 0, hear, &s);
+        stk_run_cancel(s.run);
+        await_news(&s, &seen);
+        CHECK_EQ(seen, 1);
+        stk_run_free(&s.run);
+        CHECK_EQ(s.news, 1);
+        pthread_cond_destroy(&s.changed);
+        pthread_mutex_destroy(&s.lock);
+    }
+}
+
 static void other_stages_are_no_ports(void)
 {
     kit_source src = kit_counting(3);
@@ -462,4 +485,5 @@ TESTS(TEST(everything_passes_in_its_order), TEST(epochs_pass), TEST(skips_and_fa
       TEST(too_many_failures_before_a_port_wait_for_its_results),
       TEST(a_closed_port_ends_what_is_before_it), TEST(a_port_makes_items),
       TEST(inputs_of_a_merge_are_taken_one_by_one), TEST(a_merge_may_leave_its_inputs),
-      TEST(cancel_wakes_the_server), TEST(other_stages_are_no_ports), TEST(without_memory))
+      TEST(cancel_wakes_the_server), TEST(the_end_is_told_without_ports),
+      TEST(other_stages_are_no_ports), TEST(without_memory))

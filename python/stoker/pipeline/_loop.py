@@ -274,7 +274,8 @@ class Loop:
                     waiter.set_result(None)
 
         loop.add_reader(fd, on_news)
-        _stoker.notify(run, group, fd)
+        for number in {0, group}:  # 0: tells of the end, also where no stage would
+            _stoker.notify(run, number, fd)
         try:
             if not run.ended():
                 await self._serve(run)
@@ -282,7 +283,8 @@ class Loop:
             if not run.ended():
                 raise
         finally:
-            _stoker.notify(run, group, -1)
+            for number in {0, group}:
+                _stoker.notify(run, number, -1)
             loop.remove_reader(fd)
             os.close(fd)
             self.shutdown()

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import random
+import sys
 import threading
 from contextlib import asynccontextmanager
 
@@ -17,6 +18,10 @@ from lanes import chain, read
 from stoker.pipeline import AsyncQueue, PipelineFailure, TaskHook
 from stoker.pipeline.defs import Aggregate, Disaggregate, Pipe
 from support import WATCHDOG_S, until
+
+# Without the interpreter's lock CPython frees an object on the thread that made it, when that runs
+# again: the loop's, once the pipeline has stopped.
+HAS_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 class Hook(TaskHook):
@@ -268,4 +273,6 @@ def test_items_are_let_go_of():
             item = pipeline.get_item()
             mine = next(ref for ref in seen if ref() is item)
             del item
-            assert mine() is None
+            assert mine() is None or not HAS_LOCK
+    gc.collect()
+    until(lambda: all(ref() is None for ref in seen))

@@ -114,7 +114,7 @@ static bool take_all(node *n, size_t k) STK_REQUIRES(run_role)
 bool merge_as_they_come(node *n)
 {
     bool moved = false;
-    for (size_t k = 0; k < n->num_edges; k++) moved |= take_all(n, k);
+    for (size_t k = 0; k < n->num_edges && k < STK_MAX_PATHS; k++) moved |= take_all(n, k);
     return pass_failure(n) || merge_epoch_end(n) || moved;
 }
 

@@ -249,7 +249,8 @@ def test_a_live_iterable_does_not_hold_the_interpreter(how, method, tmp_path):
         "idle": "",
         "in the middle": "reader = iter(src); next(reader)",
         "blocked": "reader = iter(src); next(reader); next(reader)",
-        "reading thread": "threading.Thread(target=lambda: list(src), daemon=True).start()",
+        "reading thread": "got = threading.Event();"
+        " threading.Thread(target=lambda: [got.set() for _ in src], daemon=True).start(); got.wait()",
     }
     ok(
         f"""

@@ -1,8 +1,6 @@
 /* Python callables as ops. */
 #include "lane.h"
 
-#include <string.h>
-
 /* Handles, since the last run of a plan may drop its ops on any thread. */
 typedef struct py_op {
     ext_state *state; /* of the module, which the Op that Python holds keeps: see ext_lane */
@@ -165,26 +163,16 @@ static const stk_op_class expand_class = {
     .print = py_op_print,
 };
 
-/* Calls `callable` with what the item carries.  NULL: it raised, and *err says what became of it;
- * or gave None. */
-static PyObject *call(const py_op *op, PyObject *callable, stk_item *item, stk_err *err,
-                      stk_diag *diag)
-{
-    PyObject *value = ext_item_value(op->state, item);
-    PyObject *result = value ? PyObject_CallOneArg(callable, value) : NULL;
-    if (!result) *err = failed(op, item, value, diag);
-    Py_XDECREF(value);
-    return result;
-}
-
 /* A router says which path its item takes, and passes it on as it is. */
 static stk_err route_run(const void *params, void *state, stk_item *item, stk_diag *diag)
 {
     (void)state;
     const py_op *op = params;
-    stk_err err = STK_OK;
-    PyObject *result = call(op, callable_of(op), item, &err, diag);
-    if (!result) return err;
+    PyObject *value = ext_item_value(op->state, item);
+    PyObject *result = value ? PyObject_CallOneArg(callable_of(op), value) : NULL;
+    stk_err err = result ? STK_OK : failed(op, item, value, diag);
+    Py_XDECREF(value);
+    if (err) return err;
     const long path = PyLong_AsLong(result);
     Py_DECREF(result);
     if (path == -1 && PyErr_Occurred()) return failed(op, item, NULL, diag);

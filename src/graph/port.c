@@ -1,8 +1,5 @@
 #include <stoker/port.h>
 
-#include <assert.h>
-#include <stdio.h>
-
 #include "graph/steps.h"
 
 static node *node_of(stk_run *run, size_t index)

@@ -89,8 +89,8 @@ def make_pipeline(
         limit,
         next(_numbers),
         _check.integer("stage_id", stage_id, 0),
-        _queue_class(queue_class, report_stats_interval),
-        _hook_factory(task_hook_factory, report_stats_interval),
+        _queue_class(queue_class, interval),
+        _hook_factory(task_hook_factory, interval),
     )
     plan = maker.make(config)
     tasks = _settings("_background_tasks", ()) if background_tasks is None else background_tasks

@@ -58,7 +58,7 @@ class Lanes:
             count = self._made[number - 1]
             thread = threading.Thread(
                 target=self._context.copy().run,
-                args=(_serve, self._run, number, group.loop)
+                args=(group.loop.run, self._run, number)
                 if group.loop is not None
                 else (_work, self._run, number, self.grow, group.source),
                 name=f"{_PREFIX}-{group.name}" if group.limit == 1 else f"{_PREFIX}-{group.name}-{count}",
@@ -114,10 +114,6 @@ def _cancel_all() -> None:
         running = list(_running)
     for lanes in running:
         lanes.cancel()
-
-
-def _serve(run: _stoker.Run, number: int, loop: Loop) -> None:
-    loop.run(run, number)
 
 
 def _work(

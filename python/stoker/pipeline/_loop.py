@@ -228,10 +228,6 @@ class Loop:
         self._waiters: list[asyncio.Future[None]] = []
         self._pool: LoopPool | None = None
 
-    @property
-    def is_needed(self) -> bool:
-        return bool(self.stages or self._background_tasks)
-
     def run(self, run: _stoker.Run, group: int) -> None:
         """Until the stages have ended, or the run has."""
         for stage in self._regions:

@@ -84,7 +84,6 @@ class Pipeline:
         self._plan = plan
         self._groups = maker.groups
         self._infos = maker.infos
-        self._logs = maker.logs
         self._num_threads = num_threads
         self._buffer_size = buffer_size
         self._continuous = continuous

@@ -73,7 +73,6 @@ class PlanMaker:
         self._foreign = False  # it may be an object of Python
         self._pool = 0  # the group of sync stages; 0: there is none yet
         self.infos: list[StageInfo] = []
-        self.logs: list[FailureLog | None] = []
 
     def make(self, config: PipelineConfig[Any]) -> _stoker.Plan:
         plan = self._begin(config)
@@ -94,11 +93,9 @@ class PlanMaker:
             return None
         from ._loop import Loop
 
-        stages = self._loop_plan.stages if self._loop_plan else []
-        executors = self._loop_plan.executors if self._loop_plan else []
+        plan = self._on_loop
         self._loop_number()
-        regions = self._loop_plan.regions if self._loop_plan else []
-        return Loop(stages, self._num_threads, background_tasks, executors, regions)
+        return Loop(plan.stages, self._num_threads, background_tasks, plan.executors, plan.regions)
 
     @property
     def _on_loop(self) -> LoopPlan:
@@ -131,8 +128,7 @@ class PlanMaker:
             return
         self._port(plan, info.stage_name, 1)
         self._foreign = True
-        self.infos.append(info)
-        self.logs.append(None)
+        self._again(info)
         self._on_loop.queue(len(self.infos) - 1, self._queue_class(info, buffer_size=size))
 
     def _port(
@@ -159,8 +155,7 @@ class PlanMaker:
         info = StageInfo(self._pipeline_id, str(self._next_id), name, concurrency)
         self._next_id += 1
         self.infos.append(info)
-        self.logs.append(FailureLog(info) if log else None)
-        return self.logs[-1]
+        return FailureLog(info) if log else None
 
     def _group(self, name: str, limit: int, source: _stoker.Source | None = None) -> int:
         self.groups.append(Group(name, limit, source))
@@ -420,7 +415,6 @@ class PlanMaker:
     def _again(self, info: StageInfo) -> None:
         """One more stage of the engine for one that was noted."""
         self.infos.append(info)
-        self.logs.append(None)
 
     def _router(self, plan: _stoker.Plan, stage: PathVariantsConfig) -> None:
         hooks = self._hooks(stage.name, 1)

@@ -32,7 +32,7 @@ step() {
     set -e
     if [ $code != 0 ]; then
         printf 'FAILED after %d s\n' $((SECONDS - start))
-        tail -n 60 "$log"
+        tail -n 200 "$log"
         fail "step '$name' failed; its log: $log; run it alone: ONLY=$name scripts/${0##*/}"
     fi
     printf '%4d s\n' $((SECONDS - start))

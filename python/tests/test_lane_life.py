@@ -12,7 +12,11 @@ import pytest
 
 from lanes import Gate, Watched, chain, read, same
 from stoker.pipeline.defs import Pipe
-from support import ok, until
+from support import ok, pass_time, until
+
+
+async def awaited(x):
+    return x
 
 
 def test_nothing_runs_before_the_start():
@@ -34,6 +38,21 @@ def test_no_second_start():
             pass
     with pytest.raises(RuntimeError, match=r"The pipeline was already started\."):
         pipeline.start()
+
+
+@pytest.mark.parametrize("stages", [[Pipe(same)], [Pipe(same), Pipe(awaited)]], ids=["lanes", "loop"])
+def test_a_start_that_takes_too_long(monkeypatch, stages):
+    """The pipeline has been stopped then: it gives nothing, and its threads end."""
+    before, start = threading.active_count(), threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: (start(thread), pass_time(0.02)))
+    pipeline = chain(*stages, src=itertools.count())
+    with pytest.raises(TimeoutError, match=r"The pipeline did not start within 0\.01 seconds\."):
+        pipeline.start(timeout=0.01)
+    assert "stopped" in repr(pipeline) and list(pipeline) == []
+    with pytest.raises(RuntimeError, match=r"The pipeline was already started\."):
+        pipeline.start()
+    pipeline.stop()
+    assert threading.active_count() == before
 
 
 def test_get_item_times_out_and_loses_nothing():

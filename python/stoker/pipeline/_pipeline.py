@@ -105,17 +105,26 @@ class Pipeline:
     # --- life ---
 
     def start(self, *, timeout: float | None = None, **kwargs: Any) -> None:
-        """Starts the pipeline; reading does it, too."""
+        """Starts the pipeline; reading does it, too.
+
+        TimeoutError: that took longer than `timeout` seconds; the pipeline is stopped, and ends.
+        """
         if kwargs.pop("daemon", False):
             warnings.warn("daemon has no effect: threads are not Python's", stacklevel=2)
         if kwargs:
             raise TypeError(f"start() got an unexpected keyword argument {next(iter(kwargs))!r}")
         if timeout is not None and not timeout >= 0:
             raise ValueError("timeout must be None or a number of seconds, at least 0")
+        began = time.monotonic()
         with self._lock:
             if self._run is not None:
                 raise RuntimeError("The pipeline was already started.")
-            self._start_locked()
+            run = self._start_locked()
+            if timeout is None or time.monotonic() - began <= timeout:
+                return
+            self._stopped = True
+        run.cancel()  # and no wait, since it is late
+        raise TimeoutError(f"The pipeline did not start within {timeout:g} seconds.")
 
     def _start_locked(self) -> _stoker.Run:
         run = self._plan.start(self._num_threads, self._continuous)

@@ -12,6 +12,18 @@ STK_BEGIN
 
 #define STK_NAME_SIZE 48 /* of a stage, with its NUL */
 
+/* How many durations there were of each length, in steps of at most a quarter.  stk_times_quantile
+ * reads it. */
+#define STK_TIMES_SIZE 128
+
+typedef struct stk_times {
+    uint64_t num[STK_TIMES_SIZE];
+} stk_times;
+
+/* The duration in ns that a share `q` of them does not exceed, within a quarter; 0: there are none.
+ * `zeros`: so many more that took no time. */
+STK_API double stk_times_quantile(const stk_times *t, uint64_t zeros, double q);
+
 typedef struct stk_stage_stats {
     char name[STK_NAME_SIZE];
     const char *kind; /* "source", "map", "expand", "batch", "unbatch", "route", "merge", "sink" */
@@ -25,17 +37,24 @@ typedef struct stk_stage_stats {
     int64_t busy_ns;      /* summed over threads */
     int64_t wait_in_ns;   /* time in which it could have taken more, and had no input */
     int64_t wait_out_ns;  /* time in which it had input, and no room for results */
+    stk_times times;      /* of single items that were done well; a sample of them where the op
+                             takes little time */
 } stk_stage_stats;
 
 /* Between two stages; stages that are fused into one hop have none between them. */
 typedef struct stk_queue_stats {
     char name[2 * STK_NAME_SIZE]; /* "read -> decode_image" */
+    size_t stage; /* index of the stage that fills it; of the last queue: the sink */
     size_t capacity;
-    size_t len; /* at this moment */
-    uint64_t puts;
-    double occupancy; /* mean share of the capacity in use, 0 to 1, over time */
-    double full;      /* share of the time in which it was full */
-    double empty;     /* share of the time in which it was empty */
+    size_t len;                     /* at this moment */
+    uint64_t puts;                  /* of results, and of what stands for those that were dropped */
+    uint64_t gets;                  /* of results */
+    int64_t put_wait_ns;            /* time in which nothing could be put, for it was full */
+    int64_t get_wait_ns;            /* time in which something was wanted, and it was empty */
+    stk_times put_waits, get_waits; /* of each such time */
+    double occupancy;               /* mean share of the capacity in use, 0 to 1, over time */
+    double full;                    /* share of the time in which it was full */
+    double empty;                   /* share of the time in which it was empty */
 } stk_queue_stats;
 
 typedef struct stk_stats {
@@ -54,6 +73,11 @@ typedef struct stk_stats {
 } stk_stats;
 
 STK_API void stk_stats_free(stk_stats **stats);
+
+/* What happened between two snapshots of one run: counters, times and shares of the time, and
+ * elapsed_ns; all else is as in `now`.  STK_EINVAL: of two runs; STK_ENOMEM. */
+STK_API STK_NODISCARD stk_err stk_stats_since(const stk_stats *now, const stk_stats *before,
+                                              stk_stats **out);
 
 /* A sample that failed. */
 typedef struct stk_failure {

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "base/alloc.h"
+#include "graph/times.h"
 
 stk_err edge_init(edge *e, size_t most)
 {
@@ -89,7 +90,9 @@ static stk_item *take_at(edge *e, uint64_t seq)
     e->len--;
     if (e->len == 0 && e->was_full) e->starved = true;
     if (seq == e->low) advance(e);
-    return e->ring[slot_of(e, seq)];
+    stk_item *item = e->ring[slot_of(e, seq)];
+    if (item->state == ITEM_VALUE) e->gets++;
+    return item;
 }
 
 stk_item *edge_take(edge *e)
@@ -140,4 +143,16 @@ void edge_tick(edge *e, double dt)
     e->filled_ns += dt * (e->len < e->window ? (double)e->len / e->window : 1.0);
     if (e->next >= e->low + e->window) e->full_ns += dt;
     if (e->len == 0) e->empty_ns += dt;
+}
+
+void waits_tick(struct waits *w, bool waiting, int64_t dt)
+{
+    if (waiting) {
+        w->all_ns += dt;
+        w->now_ns += dt;
+    }
+    else if (w->now_ns > 0) {
+        times_add(&w->times, w->now_ns, 1);
+        w->now_ns = 0;
+    }
 }

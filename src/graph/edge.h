@@ -15,6 +15,7 @@
 #define STK_GRAPH_EDGE_H
 
 #include <stoker/plan.h>
+#include <stoker/stats.h>
 
 #include "graph/item.h"
 
@@ -43,8 +44,12 @@ typedef struct edge {
     stk_item **ring; /* [size] */
     uint64_t *ready, *taken;
 
-    uint64_t puts;
+    uint64_t puts, gets;
     double filled_ns, full_ns, empty_ns; /* integrals over time */
+    struct waits {
+        int64_t all_ns, now_ns; /* waited so far; of that, the wait that goes on */
+        stk_times times;        /* of waits that are over */
+    } put, get;
 } edge;
 
 /* Memory for windows up to `most`; STK_ENOMEM. */
@@ -74,5 +79,7 @@ bool edge_done(const edge *e);
 
 /* Counts `dt` ns of the present filling. */
 void edge_tick(edge *e, double dt);
+/* Counts `dt` ns in which one end has waited, or has not. */
+void waits_tick(struct waits *w, bool waiting, int64_t dt);
 
 #endif /* STK_GRAPH_EDGE_H */

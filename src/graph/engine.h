@@ -24,12 +24,18 @@
 #include "graph/node.h"
 
 #define MAX_BURST 64
+#define MAX_TOOK 16 /* items of a burst that are timed one by one, at most, and one to spare */
 #define MAX_KEPT_FAILURES 10
 
 /* What a thread keeps for a run: op states, and room for a task. */
 typedef struct tally {
     uint64_t items, failed, substituted, bytes;
     int64_t busy_ns;
+    uint32_t num_took; /* the first of them are kept until the lock is held next */
+    struct {
+        int64_t ns; /* that one item took */
+        uint32_t num;
+    } took[MAX_TOOK];
 } tally;
 
 typedef struct stk_lane {
@@ -38,9 +44,10 @@ typedef struct stk_lane {
     bool blocking;
     void **states; /* [num_stages] */
     bool *opened;
-    tally *tally; /* [num_stages], likewise */
-    int64_t now;  /* when the last timed op ended */
-    bool timed;   /* ops are, one by one */
+    tally *tally;      /* [num_stages], likewise */
+    int64_t now;       /* when the last timed op ended */
+    bool timed;        /* ops are, one by one */
+    size_t stands_for; /* items that the one at hand is timed for */
 
     /* Lanes of foreign threads only. */
     uint32_t group;

@@ -30,6 +30,13 @@ static uint64_t bytes_of(const stk_item *item)
     return sum;
 }
 
+void tally_took(tally *y, int64_t ns, size_t num)
+{
+    if (y->num_took == MAX_TOOK || num == 0) return;
+    y->took[y->num_took].ns = ns;
+    y->took[y->num_took++].num = (uint32_t)num;
+}
+
 /* One attempt.  Times and counts it; the caller decides what a failure means. */
 static stk_err attempt(lane *l, stage *s, stk_item *item, stk_diag *diag)
 {
@@ -52,6 +59,7 @@ static stk_err attempt(lane *l, stage *s, stk_item *item, stk_diag *diag)
     if (l->timed) {
         l->now = stk_clock_ns(); /* one reading an op: its end is the next one's begin */
         y->busy_ns += l->now - begin;
+        if (!err) tally_took(y, l->now - begin, l->stands_for);
     }
     if (err) {
         y->failed++;
@@ -160,7 +168,9 @@ static void exec_group(lane *l, task *t, size_t num)
     const node *n = t->node;
     int64_t spent[STK_MAX_STAGES], sum = 0;
     for (size_t i = 0; i < n->num_stages; i++) spent[i] = -l->tally[n->stages[i].index].busy_ns;
+    l->stands_for = num;
     (void)exec_item(l, t);
+    l->stands_for = 1;
     for (size_t i = 0; i < n->num_stages; i++) {
         spent[i] += l->tally[n->stages[i].index].busy_ns;
         sum += spent[i];
@@ -250,6 +260,7 @@ void task_exec(lane *l, task *t)
 {
     l->now = t->began;
     l->timed = true;
+    l->stands_for = 1;
     switch (t->node->kind) {
     case NODE_SOURCE: exec_source(l, t); break;
     case NODE_MAP: t->flush ? exec_flush(l, t) : exec_map(l, t); break;

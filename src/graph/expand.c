@@ -117,7 +117,9 @@ void expand_exec(lane *l, task *t)
         if (stk_item_cancelled(out)) break;
     }
     if (t->end) end_cursor(s, x);
-    y->busy_ns += stk_clock_ns() - t->began;
+    const int64_t busy = stk_clock_ns() - t->began;
+    y->busy_ns += busy;
+    if (t->done > 0) tally_took(y, busy / (int64_t)t->done, t->done);
     if (!t->end || t->end == STK_EEND) return;
     y->failed++;
     if (t->diag.err != t->end) stk_diag_set(&t->diag, t->end, "%s", stk_err_str(t->end));

@@ -8,6 +8,7 @@
 #define STK_GRAPH_NODE_H
 
 #include <stoker/run.h>
+#include <stoker/stats.h>
 
 #include "base/thread.h"
 #include "graph/edge.h"
@@ -27,6 +28,7 @@ typedef struct stage {
 
     uint64_t items, failed, substituted, bytes;
     int64_t busy_ns, wait_in_ns, wait_out_ns;
+    stk_times times;
     uint64_t judged, judged_failed; /* in order: what max_failures looks at */
     struct failure *latest;         /* of those that are not among the run's first */
 } stage;

@@ -1,6 +1,7 @@
 #include <stoker/port.h>
 
 #include "graph/steps.h"
+#include "graph/times.h"
 
 static node *node_of(stk_run *run, size_t index)
 {
@@ -100,6 +101,13 @@ static void put_one(node *n, stk_item *item) STK_REQUIRES(run_role)
     put_result(n, item);
 }
 
+static void count_times(stage *s, stk_item *const *items, size_t num, int64_t busy)
+{
+    size_t good = 0;
+    for (size_t i = 0; i < num; i++) good += items[i]->state != ITEM_ERROR && !items[i]->failures;
+    if (busy > 0 && good > 0) times_add(&s->times, busy / (int64_t)num, good);
+}
+
 stk_err stk_port_put(stk_run *run, size_t index, stk_item **items, size_t num, int64_t busy,
                      size_t *done)
 {
@@ -113,6 +121,7 @@ stk_err stk_port_put(stk_run *run, size_t index, stk_item **items, size_t num, i
         run_tick(run, stk_clock_ns());
         n->stages[0].busy_ns += busy;
         if (num > 0) node_learn(n, (double)busy / (double)num);
+        count_times(&n->stages[0], items, num, busy);
         edge_widen(n->out);
         while (*done < num && !n->failed && edge_room(n->out)) {
             put_one(n, items[*done]);

@@ -1,5 +1,6 @@
 /* What needs no op: results put down, moved on, ends passed on, time counted. */
 #include "graph/steps.h"
+#include "graph/times.h"
 
 static void add_tally(stk_run *run, lane *l)
 {
@@ -11,7 +12,11 @@ static void add_tally(stk_run *run, lane *l)
         s->substituted += y->substituted;
         s->bytes += y->bytes;
         s->busy_ns += y->busy_ns;
-        *y = (tally){0};
+        for (uint32_t k = 0; k < y->num_took; k++)
+            times_add(&s->times, y->took[k].ns, y->took[k].num);
+        y->items = y->failed = y->substituted = y->bytes = 0;
+        y->busy_ns = 0;
+        y->num_took = 0;
     }
 }
 
@@ -244,34 +249,46 @@ void run_settle(stk_run *run)
 }
 
 /* Where a stage with room for more work waits: for input, or for room. */
-static void tick_node(node *n, int64_t dt)
+static void look_at_waits(const node *n, bool *in, bool *out)
 {
-    if (n->num_stages == 0 || n->closed || n->running >= n->concurrency) return;
-    stage *first = &n->stages[0], *last = &n->stages[n->num_stages - 1];
+    if (n->closed || n->running >= n->concurrency) return;
     switch (n->kind) {
     case NODE_SOURCE:
-        if (n->src.waiting) first->wait_in_ns += dt;
-        if (!edge_room(n->out)) first->wait_out_ns += dt;
+        *in = n->src.waiting;
+        *out = !edge_room(n->out);
         return;
     case NODE_MAP:
     case NODE_EXPAND:
     case NODE_ROUTE:
     case NODE_BATCH:
-        if (n->in->len == 0 && is_empty(n))
-            first->wait_in_ns += dt;
-        else if (n->kind != NODE_ROUTE && !edge_room(n->out))
-            last->wait_out_ns += dt;
+        *in = n->in->len == 0 && is_empty(n);
+        *out = !*in && n->kind != NODE_ROUTE && !edge_room(n->out);
         return;
-    case NODE_JOIN:
     case NODE_PORT:
-        if (n->port.want_out)
-            last->wait_out_ns += dt;
-        else if (n->port.want_in)
-            first->wait_in_ns += dt;
+        *out = n->port.want_out;
+        *in = !*out && n->port.want_in;
         return;
     case NODE_PASS:
-    case NODE_MERGE: return;
+        *in = n->in->len == 0;
+        *out = !*in && !edge_room(n->out);
+        return;
+    case NODE_JOIN:
+    case NODE_MERGE: *out = !edge_room(n->out); return;
     }
+}
+
+static void tick_node(node *n, int64_t dt)
+{
+    bool in = false, out = false;
+    look_at_waits(n, &in, &out);
+    if (n->num_stages > 0 && n->kind != NODE_MERGE) {
+        if (in) n->stages[0].wait_in_ns += dt;
+        if (out) n->stages[n->num_stages - 1].wait_out_ns += dt;
+    }
+    if (n->in) waits_tick(&n->in->get, in, dt);
+    if (n->out) waits_tick(&n->out->put, out, dt);
+    for (size_t k = 0; n->kind != NODE_ROUTE && k < n->num_edges; k++)
+        waits_tick(&n->edges[k]->get, in || n->edges[k]->len == 0, dt);
 }
 
 void run_tick(stk_run *run, int64_t now)
@@ -281,6 +298,7 @@ void run_tick(stk_run *run, int64_t now)
     run->ticked = now;
     for (size_t i = 0; i < run->num_nodes; i++) tick_node(&run->nodes[i], dt);
     for (size_t i = 0; i < run->num_edges; i++) edge_tick(&run->edges[i], (double)dt);
+    waits_tick(&run->sink->get, run->reading > 0, dt);
     stage *reader = &run->stages[run->num_stages - 1];
     if (run->reading > 0)
         reader->wait_in_ns += dt; /* the reader waits for a result */

@@ -18,14 +18,30 @@ static void copy_stage(const stage *s, int32_t running, stk_stage_stats *out)
     out->busy_ns = s->busy_ns;
     out->wait_in_ns = s->wait_in_ns;
     out->wait_out_ns = s->wait_out_ns;
+    out->times = s->times;
 }
 
-static void copy_queue(const edge *e, double elapsed, stk_queue_stats *out)
+/* Where no stage fills it, a join does, which belongs to its route, or the step before the sink. */
+static size_t stage_of(const stk_run *run, const edge *e)
+{
+    const node *n = e->from;
+    if (n->kind == NODE_JOIN) n = n->twin;
+    if (e == run->sink || n->num_stages == 0) return run->num_stages - 1;
+    return n->stages[n->num_stages - 1].index;
+}
+
+static void copy_queue(const stk_run *run, const edge *e, double elapsed, stk_queue_stats *out)
 {
     memcpy(out->name, e->name, sizeof(out->name));
+    out->stage = stage_of(run, e);
     out->capacity = e->window;
     out->len = e->len;
     out->puts = e->puts;
+    out->gets = e->gets;
+    out->put_wait_ns = e->put.all_ns;
+    out->get_wait_ns = e->get.all_ns;
+    out->put_waits = e->put.times;
+    out->get_waits = e->get.times;
     out->occupancy = elapsed > 0 ? e->filled_ns / elapsed : 0;
     out->full = elapsed > 0 ? e->full_ns / elapsed : 0;
     out->empty = elapsed > 0 ? e->empty_ns / elapsed : 0;
@@ -52,7 +68,7 @@ static void fill(stk_run *run, stk_stats *out) STK_REQUIRES(run_role)
     for (size_t i = 0; i < run->num_stages; i++)
         copy_stage(&run->stages[i], running_in(run, &run->stages[i]), &out->stages[i]);
     for (size_t i = 0; i < run->num_edges; i++)
-        copy_queue(&run->edges[i], (double)out->elapsed_ns, &out->queues[i]);
+        copy_queue(run, &run->edges[i], (double)out->elapsed_ns, &out->queues[i]);
 }
 
 stk_err stk_run_stats(stk_run *run, stk_stats **out)

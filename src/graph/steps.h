@@ -60,6 +60,7 @@ bool merge_epoch_end(node *n) STK_REQUIRES(run_role);    /* all inputs are at th
 
 /* exec.c: without the lock */
 void task_exec(lane *l, task *t);
+void tally_took(tally *y, int64_t ns, size_t num); /* each of `num` items took that long */
 void exec_stage(lane *l, stage *s, stk_item *item);
 void *lane_state(lane *l, stage *s, stk_err *err, stk_diag *diag);
 

@@ -55,8 +55,7 @@ typedef struct ext_state {
  * NULL, or say something about another error: then the code's own text is used. */
 PyObject *ext_raise(stk_err err, const stk_diag *diag);
 
-/* Gives the list of codes: {number: (name, text)}. */
-PyObject *ext_error_codes(void);
+PyObject *ext_error_codes(void); /* {number: (name, text)} */
 
 /* Text for people: broken UTF-8 is shown as escapes. */
 PyObject *ext_text(const char *text);
@@ -119,7 +118,7 @@ stk_op *ext_op_borrow(ext_state *state, PyObject *op);
 /* As ext_source_give. */
 PyObject *ext_op_give(PyObject *module, stk_op **core, const stk_diag *diag);
 
-/* plan.c, run.c, stats.c */
+/* plan.c, run.c, stats.c, perf.c */
 
 extern PyType_Spec ext_plan_spec, ext_run_spec;
 PyObject *ext_plan(PyObject *module, PyObject *unused);
@@ -127,6 +126,8 @@ PyObject *ext_plan(PyObject *module, PyObject *unused);
 /* A new Run, or NULL with an exception.  Takes *run either way. */
 PyObject *ext_run_give(ext_state *state, stk_run **run);
 
+/* ((tasks, queues), snapshot): what happened since the snapshot `before`, or None: ever. */
+PyObject *ext_run_figures(stk_run *run, PyObject *before);
 PyObject *ext_stats_dict(const stk_stats *stats);
 PyObject *ext_failures_list(const stk_failure *failures, size_t n);
 

@@ -216,6 +216,11 @@ static PyObject *run_stats(PyObject *op, PyObject *unused)
     return dict;
 }
 
+static PyObject *run_figures(PyObject *op, PyObject *before)
+{
+    return ext_run_figures(((Run *)op)->core, before);
+}
+
 typedef stk_err ask(stk_run *run, stk_failure **out, size_t *n);
 
 static PyObject *failures_of(PyObject *op, ask *get)
@@ -278,6 +283,8 @@ static PyMethodDef run_methods[] = {
      PyDoc_STR("stop($self, timeout, /)\n--\n\nCancels and waits until no op is running.")},
     {"stats", run_stats, METH_NOARGS,
      PyDoc_STR("stats($self, /)\n--\n\nWhat each stage and queue did.")},
+    {"figures", run_figures, METH_O,
+     PyDoc_STR("figures($self, before, /)\n--\n\nWhat tasks and queues did, and a snapshot.")},
     {"failures", run_failures, METH_NOARGS,
      PyDoc_STR("failures($self, /)\n--\n\nThe first failures of samples, as dicts.")},
     {"causes", run_causes, METH_NOARGS,

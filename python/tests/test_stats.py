@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from stoker import source
+from stoker import PipelineBuilder, source
+from stoker.pipeline import AsyncQueue, QueuePerfStats, TaskHook, TaskPerfStats, TaskStatsHook
 from support import build, builder, pass_time
 
 STAGE = {
@@ -72,7 +73,7 @@ def test_reports(paths, caplog):
     assert "decode_image" in caplog.text and "6:" in caplog.text
     caplog.clear()
     list(builder(source.List(paths)).build(num_threads=1))
-    assert caplog.text == ""
+    assert len(caplog.records) == len({record.getMessage() for record in caplog.records})  # the totals
 
 
 def test_the_plan_is_printed(photos):
@@ -93,3 +94,111 @@ def test_num_threads(paths, threads):
     pipeline = build(source.List(paths), threads=threads)
     list(pipeline)
     assert pipeline.stats()["num_threads"] == threads
+
+
+# --- in the terms of hooks and queues, which nobody asked for ---
+
+
+def odd(x):
+    if x % 2:
+        raise LookupError(x)
+    pass_time(0.01)
+    return x
+
+
+async def same(x):
+    return x
+
+
+def lines(caplog, text):
+    return [record.getMessage() for record in caplog.records if text in record.getMessage()]
+
+
+def test_figures_of_tasks_and_queues():
+    builder = PipelineBuilder().add_source(range(20)).pipe(odd, concurrency=2).pipe(same)
+    pipeline = builder.aggregate(5).add_sink(2).build(num_threads=3, stage_id=4)
+    assert pipeline.task_stats() == pipeline.queue_stats() == []
+    assert len(list(pipeline)) == 2
+    tasks = pipeline.task_stats()
+    assert [str(info).partition(":")[2] for info, _ in tasks] == ["5:odd[2]", "6:same[1]", "7:aggregate[1]"]
+    assert [(t.num_tasks, t.num_failures) for _, t in tasks] == [(20, 10), (10, 0), (10, 0)]
+    slow, quick, _ = (t for _, t in tasks)
+    assert isinstance(slow, TaskPerfStats)
+    assert 0.01 <= slow.ave_time and 0.009 < slow.p90_time <= slow.p99_time
+    assert 0 < quick.ave_time < slow.ave_time and 0 < quick.p90_time <= quick.p99_time
+    queues = pipeline.queue_stats()
+    assert {info.stage_name for info, _ in queues} == {"source", "odd", "same", "aggregate", "sink"}
+    by_name = {info.stage_name: q for info, q in queues}
+    assert {name: q.num_items for name, q in by_name.items()} == {
+        "source": 20, "odd": 10, "same": 10, "aggregate": 2, "sink": 2,
+    }  # fmt: skip
+    behind = by_name["odd"]
+    assert isinstance(behind, QueuePerfStats) and behind.qps == pytest.approx(10 / behind.elapsed)
+    assert 0 < behind.ave_get_time and 0.001 < behind.p90_get_time <= behind.p99_get_time
+    assert all(0 <= q.occupancy_rate <= 1 for _, q in queues) and queues[-1][0].stage_name == "sink"
+
+
+def test_puts_wait_for_a_slow_reader():
+    pipeline = PipelineBuilder().add_source(range(40)).pipe(same).add_sink(1).build(num_threads=1)
+    for _ in pipeline:
+        pass_time(0.005)
+    sink = dict(pipeline.queue_stats()[-1:]).popitem()[1]
+    assert sink.num_items == 40 and sink.occupancy_rate > 0.5
+    assert sink.ave_put_time > sink.ave_get_time
+
+
+def test_totals_are_logged_once(caplog):
+    caplog.set_level(logging.INFO, "stoker.pipeline")
+    pipeline = PipelineBuilder().add_source(range(9)).pipe(same, name="pass").add_sink(2).build(num_threads=1)
+    with pipeline.auto_stop():
+        list(pipeline)
+    assert len(lines(caplog, ":pass[1]] 9 tasks, 0 failed; average")) == 1
+    assert len(lines(caplog, ":sink] queue: 9 items in ")) == 1
+    assert all("99 % within" in line for line in lines(caplog, " tasks, "))
+
+
+def test_totals_of_a_pipeline_that_is_stopped(caplog):
+    caplog.set_level(logging.INFO, "stoker.pipeline")
+    pipeline = PipelineBuilder().add_source(range(9)).pipe(same, name="pass").add_sink(2).build(num_threads=1)
+    with pipeline.auto_stop():
+        pipeline.get_item()
+    pipeline.stop()
+    assert len(lines(caplog, ":pass[1]] ")) == 2 and len(lines(caplog, ":sink] queue: ")) == 1
+
+
+def test_totals_are_for_those_who_want_them(caplog):
+    caplog.set_level(logging.WARNING, "stoker.pipeline")
+    list(PipelineBuilder().add_source(range(9)).pipe(same).add_sink(2).build(num_threads=1))
+    assert not caplog.records
+
+
+def test_reports_are_of_their_interval(caplog):
+    caplog.set_level(logging.INFO, "stoker.pipeline")
+    builder = PipelineBuilder().add_source(range(5)).pipe(same, name="pass").add_sink(1)
+    for _ in builder.build(num_threads=1, report_stats_interval=1e-9):
+        pass_time(0.01)
+    tasks = [line.partition(":pass[1]] ")[2] for line in lines(caplog, " tasks, ")]
+    *intervals, total = (int(line.split()[0]) for line in tasks)
+    assert sum(intervals) == total == 5 and len(intervals) > 1
+
+
+class Plain(TaskHook):
+    def task_hook(self, input_item=None):
+        return TaskStatsHook.task_hook(self, input_item)
+
+    def _count(self, seconds):
+        pass
+
+
+class Queue(AsyncQueue):
+    pass
+
+
+def test_hooks_and_queues_of_users_speak_for_themselves(caplog):
+    caplog.set_level(logging.INFO, "stoker.pipeline")
+    builder = PipelineBuilder().add_source(range(5)).pipe(same, name="pass").add_sink(1)
+    list(builder.build(num_threads=1, task_hook_factory=lambda info: [Plain()]))
+    assert not lines(caplog, " tasks, ") and lines(caplog, " queue: ")
+    caplog.clear()
+    list(builder.build(num_threads=1, queue_class=Queue))
+    assert lines(caplog, ":pass[1]] 5 tasks, ") and not lines(caplog, " queue: ")

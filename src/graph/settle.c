@@ -261,7 +261,7 @@ static void look_at_waits(const node *n, bool *in, bool *out)
     case NODE_EXPAND:
     case NODE_ROUTE:
     case NODE_BATCH:
-        *in = n->in->len == 0 && is_empty(n);
+        *in = n->in->len == 0 && (n->kind == NODE_MAP ? !n->returned : is_empty(n));
         *out = !*in && n->kind != NODE_ROUTE && !edge_room(n->out);
         return;
     case NODE_PORT:

@@ -46,7 +46,7 @@ def build_pipeline(
     `report_stats_interval`: seconds between log records (logger stoker.pipeline), written by reads.
     `stage_id`: the number of the first stage in them.
     `queue_class(info, buffer_size=n)`: a queue behind each stage, on the event loop; None, AsyncQueue and
-    StatsQueue stand for the engine's own, whose figures stats() gives.
+    StatsQueue stand for the engine's own, whose figures queue_stats() gives.
     `task_hook_factory(info)`: the hooks of each stage but the source and the sink.
     `background_tasks`: run on the event loop as long as the pipeline.
     `use_thread_output_queue`: makes no difference; reading never goes through an event loop.

@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 from ._info import StageInfo, TaskPerfStats
+from ._perf import log_tasks
 from ._quantile import Durations
-from ._report import LOGGER, duration, reporting
+from ._report import LOGGER, reporting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,15 +97,7 @@ class TaskStatsHook(TaskHook):
         self._log(stats)
 
     def _log(self, stats: TaskPerfStats) -> None:
-        LOGGER.info(
-            "[%s] %d tasks, %d failed; average %s, 90 %% within %s, 99 %% within %s",
-            self.info,
-            stats.num_tasks,
-            stats.num_failures,
-            duration(stats.ave_time),
-            duration(stats.p90_time),
-            duration(stats.p99_time),
-        )
+        log_tasks(LOGGER, self.info, stats)
 
 
 class _Timed(AbstractAsyncContextManager[None]):

@@ -74,6 +74,11 @@ class PlanMaker:
         self._pool = 0  # the group of sync stages; 0: there is none yet
         self.infos: list[StageInfo] = []
 
+    @property
+    def watched(self) -> tuple[bool, bool]:
+        """Whether hooks of users watch the tasks, and queues of users themselves."""
+        return self._hook_factory is not None, self._queue_class is not None
+
     def make(self, config: PipelineConfig[Any]) -> _stoker.Plan:
         plan = self._begin(config)
         self._stages(plan, config.pipes)

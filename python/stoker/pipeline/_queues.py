@@ -8,8 +8,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from typing import TypeVar
 
 from ._info import QueuePerfStats, StageInfo
+from ._perf import log_queue
 from ._quantile import Durations
-from ._report import LOGGER, duration, reporting
+from ._report import LOGGER, reporting
 from ._sentinels import _EOF, _EPOCH_END, is_eof, is_epoch_end
 
 TYPE_CHECKING = False
@@ -147,17 +148,7 @@ class StatsQueue(AsyncQueue[T]):
         self._log(stats)
 
     def _log(self, stats: QueuePerfStats) -> None:
-        LOGGER.info(
-            "[%s] queue: %d items in %s, %.4g a second; put waits %s, get waits %s on average; "
-            "not empty %.1f %% of the time",
-            self.info,
-            stats.num_items,
-            duration(stats.elapsed),
-            stats.qps,
-            duration(stats.ave_put_time),
-            duration(stats.ave_get_time),
-            100 * stats.occupancy_rate,
-        )
+        log_queue(LOGGER, self.info, stats)
 
 
 def _stats(

@@ -13,17 +13,9 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["LOGGER", "duration", "reporting"]
+__all__ = ["LOGGER", "reporting"]
 
 LOGGER = logging.getLogger("stoker.pipeline")
-
-
-def duration(seconds: float) -> str:
-    """For people: three digits and a unit."""
-    for unit, scale in (("s", 1.0), ("ms", 1e3)):
-        if seconds * scale >= 1:
-            return f"{seconds * scale:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"
 
 
 @asynccontextmanager

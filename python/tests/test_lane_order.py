@@ -136,7 +136,7 @@ def test_look_ahead_of_quick_stages():
         assert [pipeline.get_item() for _ in range(20000)] == list(range(20000))
         pass_time(0.05)
         taken = src.taken
-        assert taken <= 20000 + 3 + 3 * 512 + 3 * 64
+        assert taken <= 20000 + 3 + 3 * 1024 + 3 * 256
         pass_time(0.05)
         assert src.taken == taken
 

@@ -19,7 +19,7 @@
 
 #include "graph/item.h"
 
-#define EDGE_RING 512 /* the largest window that the engine chooses */
+#define EDGE_RING 1024 /* the largest window that the engine chooses */
 
 typedef struct edge {
     char name[2 * STK_NAME_SIZE];

@@ -4,7 +4,7 @@
 #include "graph/steps.h"
 
 #define MAX_SUBSTITUTES 16 /* attempts for one place, then the failure is raised */
-#define GROUP 8            /* items of a long burst that are timed together */
+#define GROUP 8            /* items of a long burst that are timed together, or an eighth of it */
 #define OVERRUN_NS 200000  /* a burst that took longer gives what it has not begun back */
 
 void *lane_state(lane *l, stage *s, stk_err *err, stk_diag *diag)
@@ -190,10 +190,11 @@ static void exec_group(lane *l, task *t, size_t num)
 static void exec_map(lane *l, task *t)
 {
     const node *n = t->node;
+    const size_t group = t->num > 8 * GROUP ? t->num / 8 : GROUP;
     while (t->done < t->num) {
         const size_t left = t->num - t->done;
-        if (t->num >= 2 * GROUP && left >= GROUP)
-            exec_group(l, t, GROUP);
+        if (t->num >= 2 * GROUP)
+            exec_group(l, t, left < group ? left : group);
         else if (!exec_item(l, t))
             break;
         if (t->done < t->num && l->now - t->began > OVERRUN_NS) break;

@@ -31,11 +31,15 @@ static void clear_part(part *p)
     p->array.data = p->next.data = NULL;
 }
 
+/* Looks before it calls: most of an item is empty, and it is cleared more than once on its way. */
 void item_clear_data(stk_item *item)
 {
-    for (size_t i = 0; i < item->num_parts; i++) clear_part(&item->parts[i]);
-    stk_batch_unref(&item->batch);
-    stk_foreign_unref(&item->foreign);
+    for (size_t i = 0; i < item->num_parts; i++) {
+        part *p = &item->parts[i];
+        if (p->bytes || p->mem || p->next_mem || p->array.data || p->next.data) clear_part(p);
+    }
+    if (item->batch) stk_batch_unref(&item->batch);
+    if (item->foreign) stk_foreign_unref(&item->foreign);
 }
 
 size_t stk_item_num_parts(const stk_item *item)

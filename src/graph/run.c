@@ -233,15 +233,22 @@ static void begin_in_full(stk_run *run) STK_REQUIRES(run_role)
     }
 }
 
+/* The head of the sink, if it is a result. */
+static stk_item *next_result(stk_run *run) STK_REQUIRES(run_role)
+{
+    stk_item *item = edge_peek(run->sink);
+    if (item) run_judge(run, item);
+    if (!item || item->state == ITEM_GAP) { /* what settling takes away, or moves here */
+        run_settle(run);
+        item = edge_peek(run->sink);
+    }
+    return item && item->state == ITEM_VALUE ? item : NULL;
+}
+
 static size_t take_results(stk_run *run, size_t max, stk_item **items) STK_REQUIRES(run_role)
 {
     size_t n = 0;
-    while (n < max) {
-        const stk_item *item = edge_peek(run->sink);
-        if (!item || item->state != ITEM_VALUE) break;
-        items[n++] = edge_take(run->sink);
-        if (n < max) run_settle(run); /* gaps behind it, and room for more */
-    }
+    while (n < max && next_result(run)) items[n++] = edge_take(run->sink);
     if (run->results == 0 && n) begin_in_full(run);
     run->results += n;
     run->stages[run->num_stages - 1].items += n;

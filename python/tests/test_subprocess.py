@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import remote
-from stoker.pipeline import iterate_in_subprocess
+from stoker.pipeline import _subprocess, iterate_in_subprocess
 from support import ok, script, until
 
 METHOD = "forkserver"
@@ -26,6 +26,12 @@ again = pytest.raises(RuntimeError, match="^The worker process is shutdown. Cann
 
 def pid_of(src) -> int:
     return src._session._worker._process.pid
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    """Workers that do not end by themselves are made to soon."""
+    monkeypatch.setattr(_subprocess, "_GRACE_S", 0.5)
 
 
 def gone(pid: int) -> bool:
@@ -190,7 +196,7 @@ def test_a_worker_that_dies_while_nobody_reads():
         list(src)
 
 
-def test_time_outs(tmp_path):
+def test_time_outs(tmp_path, hurried):
     os.mkfifo(tmp_path / "gate")
     src = run(remote.Gated(5, str(tmp_path / "gate")), timeout=3)
     seen = []
@@ -202,7 +208,7 @@ def test_time_outs(tmp_path):
         iter(src)
 
 
-def test_a_late_start(tmp_path):
+def test_a_late_start(tmp_path, hurried):
     os.mkfifo(tmp_path / "gate")
     with pytest.raises(RuntimeError, match="did not initialize after 0.01 seconds"):
         run(remote.Count(1), initializer=Path(tmp_path / "gate").read_bytes, timeout=0.01)
@@ -257,7 +263,8 @@ def test_a_live_iterable_does_not_hold_the_interpreter(how, method, tmp_path):
         import sys, threading
         sys.path.insert(0, {os.path.dirname(__file__)!r})
         import remote
-        from stoker.pipeline import iterate_in_subprocess
+        from stoker.pipeline import _subprocess, iterate_in_subprocess
+        _subprocess._GRACE_S = 0.5
         if __name__ == "__main__":
             src = iterate_in_subprocess(remote.Gated(5, {str(tmp_path / "gate")!r}), mp_context={method!r})
             {endings[how]}

@@ -190,8 +190,11 @@ class PipelineBuilder(Generic[T]):
         sample of the same shard.
         `max_failures`: of a stage that skips (giving it makes the stage skip): a number, negative for
         any, or a rate (Fraction), which counts from the 100th item on.
-        `retries`: how often an item that failed is tried again.
-        `timeout`: seconds for one item; more is a failure.
+        `retries`: how often an item that failed is tried again; a generator, as long as it has given
+        nothing.
+        `timeout`: seconds for one item; more is a failure.  Of a generator all its steps count, and its
+        results so far stay.  What waits for a thread, or for room, does not count.  An async op is
+        cancelled, another one is left alone until it ends.
         """
         self._pipes.append(
             Pipe(

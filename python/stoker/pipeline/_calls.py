@@ -3,59 +3,121 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ProcessPoolExecutor
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 from ..errors import TimeoutError
 from ._hooks import task_context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from concurrent.futures import Executor
-    from typing import Any
+    from typing import Any, Protocol
 
     from ._hooks import TaskHook
     from ._loop import Loop
 
     Call = Callable[[Any], Awaitable[Any]]
+else:
+    Protocol = object
 
-__all__ = ["in_executor", "in_pool", "stepping", "with_hooks", "with_retries", "with_timeout"]
+__all__ = [
+    "ListOf",
+    "Place",
+    "Remote",
+    "result_of",
+    "sync_call",
+    "too_long",
+    "with_hooks",
+    "with_retries",
+    "with_timeout",
+    "within",
+]
 
-_END = object()  # of a generator
+
+class Running(Protocol):
+    """A sync call under way."""
+
+    future: asyncio.Future[Any]
+
+    def elapsed(self) -> float:
+        """Seconds since a thread, or a process, took it on; 0 while it waits for one."""
+
+    def abandon(self) -> None:
+        """Nobody waits for it any more."""
 
 
-def in_pool(
-    op: Callable[[Any], Any], loop: Loop, seconds: float | None = None, name: str = ""
-) -> Call:
-    """A sync op on the threads of the loop, in a copy of the hooks' context.
+class Place:
+    """Where the sync calls of one stage run: on the threads of the loop, in a copy of the hooks'
+    context, or on the user's executor, with its threads' own contexts."""
 
-    TimeoutError after `seconds`, when its thread is left alone.
-    """
+    def __init__(self, loop: Loop, executor: Executor | None) -> None:
+        self._loop = loop
+        self._executor = executor
 
-    async def call(item: Any) -> Any:
-        pool = loop.pool
-        running = pool.call(op, item)
-        if seconds is None:
-            return await running.future
-        if not (await asyncio.wait((running.future,), timeout=seconds))[0]:
-            pool.abandon(running)
-            raise TimeoutError(too_long(name, seconds))
+    @property
+    def in_processes(self) -> bool:
+        return isinstance(self._executor, ProcessPoolExecutor)
+
+    def begin(self, function: Callable[[Any], Any], item: Any) -> Running:
+        if self._executor is None:
+            return self._loop.pool.call(function, item)
+        return _Submitted(self._executor, function, item)
+
+
+class _Submitted:
+    def __init__(self, executor: Executor, function: Callable[[Any], Any], item: Any) -> None:
+        self._begun: float | None = None
+        if isinstance(executor, ThreadPoolExecutor):
+            self._submitted = executor.submit(self._run, function, item)
+        else:
+            self._submitted = executor.submit(function, item)
+        self.future = asyncio.wrap_future(self._submitted)
+
+    def _run(self, function: Callable[[Any], Any], item: Any) -> Any:
+        self._begun = time.monotonic()
+        return function(item)
+
+    def elapsed(self) -> float:
+        if self._begun is None and self._submitted.running():
+            self._begun = time.monotonic()  # all that is known of a process
+        return 0.0 if self._begun is None else time.monotonic() - self._begun
+
+    def abandon(self) -> None:
+        self.future.cancel()
+
+
+async def result_of(running: Running, seconds: float | None, text: str) -> Any:
+    """TimeoutError(text) once it has run for `seconds`, when it is abandoned."""
+    if seconds is None:
+        return await running.future
+    wait = seconds
+    try:
+        while not (await asyncio.wait((running.future,), timeout=max(0.0, wait)))[0]:
+            wait = seconds - running.elapsed()
+            if wait <= 0:
+                running.abandon()
+                raise TimeoutError(text)
         return running.future.result()
+    finally:
+        running.future.cancel()
 
-    return call
 
-
-def in_executor(op: Callable[[Any], Any], executor: Executor) -> Call:
-    """A sync op on the user's executor: with its threads' own contexts, or in its processes."""
-    function = _Remote(op) if isinstance(executor, ProcessPoolExecutor) else op
+def sync_call(
+    op: Callable[[Any], Any], place: Place, seconds: float | None = None, name: str = ""
+) -> Call:
+    """A sync op as an async one."""
+    function = Remote(op) if place.in_processes else op
+    text = too_long(name, seconds)
 
     async def call(item: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(executor, function, item)
+        return await result_of(place.begin(function, item), seconds, text)
 
     return call
 
 
-class _Remote:
+class Remote:
     """Runs in a process: what an op raises may not be picklable there, so it comes as text."""
 
     def __init__(self, op: Callable[[Any], Any]) -> None:
@@ -89,57 +151,29 @@ def _text(error: Exception) -> str:
     return f"{text} ({code.co_filename}:{trace.tb_lineno}:{code.co_name})"
 
 
-def stepping(
-    op: Callable[[Any], Any], executor: Executor | None, loop: Loop
-) -> Callable[[Any], AsyncGenerator[Any, None]]:
-    """A sync generator function as an async one: each step, and close(), on the executor's threads."""
-
-    def call(function: Callable[[Any], Any], item: Any) -> asyncio.Future[Any]:
-        if executor is None:
-            return loop.pool.call(function, item).future
-        return asyncio.get_running_loop().run_in_executor(executor, function, item)
-
-    async def generate(item: Any) -> AsyncGenerator[Any, None]:
-        if isinstance(executor, ProcessPoolExecutor):
-            for value in await call(_Remote(ListOf(op)), item):
-                yield value
-            return
-        iterator = iter(await call(op, item))
-        try:
-            while (value := await call(_next, iterator)) is not _END:
-                yield value
-        finally:
-            if hasattr(iterator, "close"):
-                await asyncio.shield(call(_close, iterator))
-
-    return generate
-
-
-def _next(iterator: Any) -> Any:
-    return next(iterator, _END)
-
-
-def _close(iterator: Any) -> None:
-    iterator.close()
-
-
 def with_timeout(call: Call, seconds: float, name: str) -> Call:
-    """TimeoutError after `seconds`: an async op is cancelled; a sync one goes on, and is left alone."""
+    """TimeoutError after `seconds`, when the op, which is async, is cancelled."""
+    text = too_long(name, seconds)
 
     async def timed(item: Any) -> Any:
-        try:
-            async with asyncio.timeout(seconds) as limit:
-                return await call(item)
-        except builtin_timeout:
-            if not limit.expired():
-                raise
-            raise TimeoutError(too_long(name, seconds)) from None
+        return await within(call(item), seconds, text)
 
     return timed
 
 
-def too_long(name: str, seconds: float) -> str:
-    return f"stage {name}: the item took longer than {seconds:g} s"
+async def within(work: Awaitable[Any], seconds: float, text: str) -> Any:
+    """TimeoutError(text) after `seconds`, when the work is cancelled; its own one as it is."""
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            return await work
+    except builtin_timeout:
+        if not limit.expired():
+            raise
+        raise TimeoutError(text) from None
+
+
+def too_long(name: str, seconds: float | None) -> str:
+    return f"stage {name}: the item took longer than {seconds or 0:g} s"
 
 
 builtin_timeout = asyncio.TimeoutError
@@ -179,30 +213,3 @@ def with_hooks(call: Call, hooks: Sequence[TaskHook]) -> Call:
     for hook in reversed(hooks):
         call = around(hook, call)
     return call
-
-
-def steps_with_hooks(
-    generate: Callable[[Any], AsyncIterator[Any]], hooks: Sequence[TaskHook]
-) -> Callable[[Any], AsyncGenerator[Any, None]]:
-    """Each step of an async generator within the hooks' contexts."""
-
-    async def generate_hooked(item: Any) -> AsyncGenerator[Any, None]:
-        iterator = generate(item)
-
-        async def step(_: Any) -> Any:
-            return await anext(iterator)
-
-        call = with_hooks(step, hooks)
-        try:
-            while True:
-                try:
-                    value = await call(item)
-                except StopAsyncIteration:
-                    return
-                yield value
-        finally:
-            close = getattr(iterator, "aclose", None)
-            if close is not None:
-                await close()
-
-    return generate_hooked

@@ -5,19 +5,12 @@ from __future__ import annotations
 from functools import partial
 from operator import getitem
 
-from ._calls import (
-    in_executor,
-    in_pool,
-    stepping,
-    steps_with_hooks,
-    with_hooks,
-    with_retries,
-    with_timeout,
-)
+from ._calls import Place, sync_call, with_hooks, with_retries, with_timeout
 from ._edges import CustomMerge, QueueEdge
 from ._hooks import stage_context
 from ._locate import locate
 from ._slots import AsyncMap
+from ._steps import stepping, steps_with_hooks, steps_with_retries, steps_with_timeout
 from ._streams import AsyncAggregate, AsyncExpand, AsyncSource
 
 TYPE_CHECKING = False
@@ -35,6 +28,7 @@ if TYPE_CHECKING:
     from ._loop import Loop, LoopStage
     from ._placement import RegionConfig
     from ._regions import RegionStage
+    from ._steps import Generate
     from .defs import AggregateConfig, PipeConfig
 
 __all__ = ["LoopPlan"]
@@ -86,7 +80,7 @@ class LoopPlan:
         """`routes`: gives the index of a path; else what goes down the paths."""
 
         def make(loop: Loop) -> Call:
-            return with_hooks(router if is_async else in_pool(router, loop), hooks)
+            return with_hooks(router if is_async else sync_call(router, Place(loop, None)), hooks)
 
         self._add(AsyncMap(index, make, 1, True, None, is_router=routes), hooks)
 
@@ -103,7 +97,7 @@ class LoopPlan:
     def disaggregate(
         self, index: int, log: FailureLog | None, hooks: Sequence[TaskHook]
     ) -> None:
-        def generate(loop: Loop) -> Callable[[Any], AsyncGenerator[Any, None]]:
+        def generate(loop: Loop) -> Generate:
             return steps_with_hooks(_each, hooks)
 
         self._add(AsyncExpand(index, generate, 1, log), hooks)
@@ -170,12 +164,10 @@ def _call(
     stage: PipeConfig, kind: Kind, executor: Executor | None, hooks: Sequence[TaskHook], loop: Loop
 ) -> Call:
     op: Callable[[Any], Any] = partial(getitem, stage.op) if kind == "container" else stage.op
-    if kind != "async" and executor is None:
-        call = in_pool(op, loop, stage.timeout, stage.name)
+    if kind != "async":
+        call = sync_call(op, Place(loop, executor), stage.timeout, stage.name)
     else:
-        call = op if executor is None else in_executor(op, executor)
-        if stage.timeout is not None:
-            call = with_timeout(call, stage.timeout, stage.name)
+        call = op if stage.timeout is None else with_timeout(op, stage.timeout, stage.name)
     if stage.retries:
         call = with_retries(call, stage.retries)
     return with_hooks(call, hooks)
@@ -183,8 +175,15 @@ def _call(
 
 def _generate(
     stage: PipeConfig, kind: Kind, executor: Executor | None, hooks: Sequence[TaskHook], loop: Loop
-) -> Callable[[Any], AsyncGenerator[Any, None]]:
-    generate = stage.op if kind == "async_generator" else stepping(stage.op, executor, loop)
+) -> Generate:
+    if kind == "generator":
+        generate = stepping(stage.op, Place(loop, executor), stage.timeout, stage.name)
+    else:
+        generate = stage.op
+        if stage.timeout is not None:
+            generate = steps_with_timeout(generate, stage.timeout, stage.name)
+    if stage.retries:
+        generate = steps_with_retries(generate, stage.retries)
     return steps_with_hooks(generate, hooks) if hooks else generate
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
 from collections import deque
 from queue import SimpleQueue
 
@@ -35,7 +36,7 @@ class LoopPool:
 
     def call(self, function: Callable[[Any], Any], item: Any) -> _Call:
         """`function(item)` in a copy of the caller's context; await its `future`."""
-        call = _Call(self._loop.create_future(), contextvars.copy_context(), function, item)
+        call = _Call(self, self._loop.create_future(), function, item)
         self._open += 1
         if len(self._threads) < min(self._open, self._limit) + len(self._abandoned):
             # Daemons, as an op that was abandoned must not keep the interpreter; end() waits for others.
@@ -89,30 +90,50 @@ class LoopPool:
 class _Call:
     """One call, on its way there and back."""
 
-    __slots__ = ("future", "thread", "_context", "_function", "_item", "_result", "_error")
+    __slots__ = (
+        "future",
+        "thread",
+        "_begun",
+        "_pool",
+        "_context",
+        "_function",
+        "_item",
+        "_result",
+        "_error",
+    )
 
     def __init__(
         self,
+        pool: LoopPool,
         future: asyncio.Future[Any],
-        context: contextvars.Context,
         function: Callable[[Any], Any],
         item: Any,
     ) -> None:
         self.future = future
         self.thread: threading.Thread | None = None  # that runs it
-        self._context = context
+        self._begun = 0.0
+        self._pool = pool
+        self._context = contextvars.copy_context()
         self._function = function
         self._item = item
         self._result: Any = None
         self._error: BaseException | None = None
 
     def run(self) -> None:
+        self._begun = time.monotonic()
         self.thread = threading.current_thread()
         try:
             self._result = self._context.run(self._function, self._item)
         except BaseException as error:
             self._error = error
         self._item = None
+
+    def elapsed(self) -> float:
+        """Seconds since a thread took it on; 0 while it waits for one."""
+        return 0.0 if self.thread is None else time.monotonic() - self._begun
+
+    def abandon(self) -> None:
+        self._pool.abandon(self)
 
     def settle(self) -> None:
         error, self._error = self._error, None

@@ -11,6 +11,7 @@ from ._locate import locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from ._log import FailureLog
@@ -33,6 +34,28 @@ class Retrying:
             except Exception:
                 continue
         return self._op(item)
+
+
+class RetryingSteps:
+    """A generator function that is begun again at once, as long as no result was given."""
+
+    def __init__(self, op: Any, retries: int) -> None:
+        self._op = op
+        self._retries = retries
+
+    def __call__(self, item: Any) -> Iterator[Any]:
+        for left in range(self._retries, -1, -1):
+            steps, given = self._op(item), False
+            try:
+                for value in steps:
+                    given = given or value is not None
+                    yield value
+                return
+            except Exception:
+                if given or not left:
+                    raise
+            finally:
+                steps.close()
 
 
 class Folding:
@@ -60,7 +83,7 @@ def python_op(
     text = locate(op)[:199]
     if kind == "container":
         op = partial(getitem, op)
-    if stage.retries and kind != "generator":
-        op = Retrying(op, stage.retries)
+    if stage.retries:
+        op = (RetryingSteps if kind == "generator" else Retrying)(op, stage.retries)
     run = "expand" if kind == "generator" else "map"
     return _stoker.op_python(run, op, log, text, takes, taker)

@@ -181,11 +181,26 @@ static PyObject *run_cancel(PyObject *op, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static void drop_ahead(Run *self)
+{
+    PyObject **ahead;
+    size_t n;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    ahead = self->ahead;
+    n = self->num_ahead;
+    self->ahead = NULL;
+    self->num_ahead = 0;
+    Py_END_CRITICAL_SECTION();
+    while (n > 0) Py_DECREF(ahead[--n]);
+    PyMem_Free(ahead);
+}
+
 static PyObject *run_stop(PyObject *op, PyObject *arg)
 {
     stk_run *core = ((Run *)op)->core;
     int64_t timeout;
     if (!ext_timeout(arg, &timeout)) return NULL;
+    drop_ahead((Run *)op);
 
     stk_diag diag = {0};
     stk_err err;
@@ -280,7 +295,8 @@ static PyMethodDef run_methods[] = {
     {"ended", run_ended, METH_NOARGS,
      PyDoc_STR("ended($self, /)\n--\n\nWhether no op begins any more.")},
     {"stop", run_stop, METH_O,
-     PyDoc_STR("stop($self, timeout, /)\n--\n\nCancels and waits until no op is running.")},
+     PyDoc_STR("stop($self, timeout, /)\n--\n\n"
+               "Cancels, drops what was taken ahead and waits until no op is running.")},
     {"stats", run_stats, METH_NOARGS,
      PyDoc_STR("stats($self, /)\n--\n\nWhat each stage and queue did.")},
     {"figures", run_figures, METH_O,

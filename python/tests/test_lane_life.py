@@ -100,10 +100,21 @@ def test_what_is_left_after_a_stop(sink):
     until(lambda: pipeline.stats()["queues"][-1]["len"] == sink)
     pipeline.stop()
     left = list(pipeline)
-    assert left == list(range(1, 1 + len(left))) and len(left) >= sink
+    assert left == list(range(1, 1 + sink))
     for _ in range(2):
         with pytest.raises(EOFError):
             pipeline.get_item()
+
+
+@pytest.mark.parametrize("sink", [1, 4])
+def test_an_iterator_goes_on_after_a_stop(sink):
+    """Where one read takes many results, those behind the sink's room are dropped, and none before them."""
+    pipeline = chain(Pipe(same), src=itertools.count(), sink=sink)
+    results = iter(pipeline)
+    got = [next(results) for _ in range(5000)]
+    pipeline.stop()
+    got += results
+    assert got == list(range(len(got))) and 5000 <= len(got) <= 5000 + sink
 
 
 def test_stop_with_an_op_that_goes_on():

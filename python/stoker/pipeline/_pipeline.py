@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Pipeline", "PipelineIterator"]
 
 _STOP_S: Final = 6.0  # how long stop() waits unless told otherwise
+_AHEAD: Final = 64  # results that a run may have taken from the sink for one read
 _FINISH_S: Final = 10.0  # the same for a pipeline that nobody refers to any more
 
 _CODES: Final = frozenset(
@@ -190,8 +191,9 @@ class Pipeline:
         logging.getLogger("stoker.pipeline").warning("%d items failed: %s", stats["failed"], stages)
 
     def _keep_results(self, run: _stoker.Run) -> None:
-        """Takes what a reader would find at this moment, or the failure behind it."""
-        while len(self._left) <= self._buffer_size:
+        """Takes what a reader would find in the sink at this moment, and the failure behind it."""
+        room = self._buffer_size
+        for _ in range(room + _AHEAD + 1):
             try:
                 result = run.next(0, None)
             except ForkError:
@@ -201,7 +203,9 @@ class Pipeline:
                 return
             if result is not _stoker.EPOCH_END and is_code(result):
                 return
-            self._left.append(result)
+            room -= result is not _stoker.EPOCH_END
+            if room >= 0:
+                self._left.append(result)
 
     def _raise_unread(self) -> None:
         with self._lock:

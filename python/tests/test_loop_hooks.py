@@ -343,3 +343,16 @@ def test_the_default_hook_class_gets_an_interval():
     assert (first.num_tasks, first.num_success) == (3, 2)
     assert (second.num_tasks, second.num_success) == (2, 2)
     assert first.ave_time > 0
+
+
+def test_where_paths_come_together_is_a_stage():
+    hooks = Records()
+    variants = PathVariants(lambda x: x % 2, [[Pipe(sync_plus)], [Pipe(sync_plus)]])
+    pipeline = chain(variants, src=range(6), task_hook_factory=hooks)
+    with pipeline.auto_stop():
+        assert sorted(pipeline) == list(range(1, 7))
+    merge = hooks.by["path_variants_merge"]
+    assert [str(info).partition(":")[2] for info in hooks.infos] == [
+        "1:path_variants[1]", "2:sync_plus[1]", "3:sync_plus[1]", "4:path_variants_merge"
+    ]  # fmt: skip
+    assert merge.events == ["begin", "end"]  # it has no tasks

@@ -187,6 +187,9 @@ def test_queues_of_variants_and_merges():
     assert sorted(items) == [1, 2, 3, 4, 5, 6]
     assert sorted(Queue.made["a"].puts[:-1]) == [1, 3, 5]
     assert sorted(Queue.made["b"].puts[:-1]) == [2, 4, 6]
+    assert sorted(Queue.made["path_variants_path0"].puts[:-1]) == [0, 2, 4]
+    assert sorted(Queue.made["path_variants_path1"].puts[:-1]) == [1, 3, 5]
+    assert sorted(Queue.made["path_variants_merge"].puts[:-1]) == [1, 2, 3, 4, 5, 6]
 
 
 def test_the_default_queue_class_gets_an_interval():

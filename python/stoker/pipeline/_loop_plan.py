@@ -84,6 +84,10 @@ class LoopPlan:
 
         self._add(AsyncMap(index, make, 1, True, None, is_router=routes), hooks)
 
+    def pass_on(self, index: int, hooks: Sequence[TaskHook]) -> None:
+        """A stage that has a life, and no tasks."""
+        self._add(AsyncMap(index, lambda loop: _same, 1, True, None), hooks)
+
     def aggregate(
         self,
         index: int,
@@ -185,6 +189,10 @@ def _generate(
     if stage.retries:
         generate = steps_with_retries(generate, stage.retries)
     return steps_with_hooks(generate, hooks) if hooks else generate
+
+
+async def _same(item: Any) -> Any:
+    return item
 
 
 async def _each(items: Any) -> AsyncGenerator[Any, None]:

@@ -398,7 +398,7 @@ class PlanMaker:
         self._again(info)  # the engine's own part of it
         paths = []
         before, foreign = self._foreign, False
-        for path in stage.paths:
+        for k, path in enumerate(stage.paths):
             inner = _stoker.plan()
             self._foreign = before
             if stage.batched:
@@ -406,6 +406,8 @@ class PlanMaker:
                 self._again(info)
             self._stages(inner, path)
             paths.append(inner)
+            place = StageInfo(self._pipeline_id, info.stage_id, f"{stage.name}_path{k}", None)
+            self._queue(inner, place)
             foreign |= self._foreign
         self._foreign = foreign
         ordered = stage.batched or all(
@@ -415,7 +417,19 @@ class PlanMaker:
         if stage.batched:
             self._own(plan, _stoker.op_concat(len(paths)), f"{stage.name}_merge")
             self._again(info)
-        self._next_id += 1  # of the merge, which the reference counts as a stage
+        self._join(plan, f"{stage.name}_merge")
+
+    def _join(self, plan: _stoker.Plan, name: str) -> None:
+        """Where paths come together counts as a stage: it has hooks and a queue, but does nothing of its own."""
+        info = StageInfo(self._pipeline_id, str(self._next_id), name, None)
+        hooks = self._hooks(name, None)
+        self._next_id += 1
+        if hooks:
+            self._port(plan, name, 1)
+            self._again(info)
+            self._on_loop.pass_on(len(self.infos) - 1, hooks)
+            self._foreign = True
+        self._queue(plan, info)
 
     def _again(self, info: StageInfo) -> None:
         """One more stage of the engine for one that was noted."""

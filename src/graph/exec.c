@@ -190,11 +190,11 @@ static void exec_group(lane *l, task *t, size_t num)
 static void exec_map(lane *l, task *t)
 {
     const node *n = t->node;
-    const size_t group = t->num > 8 * GROUP ? t->num / 8 : GROUP;
+    const size_t few = t->num > 8 * GROUP ? t->num / 8 : GROUP;
     while (t->done < t->num) {
         const size_t left = t->num - t->done;
         if (t->num >= 2 * GROUP)
-            exec_group(l, t, left < group ? left : group);
+            exec_group(l, t, left < few ? left : few);
         else if (!exec_item(l, t))
             break;
         if (t->done < t->num && l->now - t->began > OVERRUN_NS) break;

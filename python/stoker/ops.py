@@ -256,8 +256,9 @@ class normalize(Op):
 
 
 def _channels(name: str, value: object) -> tuple[float, ...]:
-    if hasattr(value, "tolist"):  # of NumPy or torch
-        value = value.tolist()
+    to_list = getattr(value, "tolist", None)  # of NumPy or torch
+    if to_list is not None:
+        value = to_list()
     if not isinstance(value, Sequence):
         return (_check.number(name, value),)
     if isinstance(value, str) or not 1 <= len(value) <= 4:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PyTorchDataLoader", "get_pytorch_dataloader"]
 
-_MAX_THREADS: Final = 1024
+_MAX_AHEAD: Final = 1023  # batches
 _SEEDS: Final = 2**63  # torch's generators take one of so many
 
 
@@ -75,9 +75,8 @@ def get_pytorch_dataloader(
     sampler, batch_sampler, batch_size = _samplers(
         dataset, batch_size, shuffle, sampler, batch_sampler, drop_last, generator
     )
-    if collate_fn is None:
-        collate = torch.utils.data
-        collate_fn = collate.default_convert if batch_sampler is None else collate.default_collate
+    data = torch.utils.data
+    collate = collate_fn or (data.default_convert if batch_sampler is None else data.default_collate)
     if worker_init_concurrency is not None:
         worker_init_concurrency = _check.integer("worker_init_concurrency", worker_init_concurrency, 1)
     return PyTorchDataLoader(
@@ -86,7 +85,7 @@ def get_pytorch_dataloader(
         sampler=sampler,
         batch_sampler=batch_sampler,
         num_workers=num_workers,
-        collate_fn=collate_fn,
+        collate_fn=collate,
         pin_memory=_check.flag("pin_memory", pin_memory),
         drop_last=drop_last,
         timeout=_check.number("timeout", timeout or 0, 0) or None,
@@ -203,7 +202,7 @@ class PyTorchDataLoader(Passes):
             self.num_workers,
             self.multiprocessing_context,
             self.worker_init_concurrency,
-            (self._shared, self.collate_fn, self.batch_sampler is not None),
+            (self._shared, self.collate_fn, self.batch_sampler is not None, seed),
         )
         try:
             pipeline = self._pipeline(_numbered(seed, jobs, workers), workers)
@@ -222,16 +221,17 @@ class PyTorchDataLoader(Passes):
 
     def _pipeline(self, jobs: Iterator[Job], workers: Workers) -> Pipeline:
         from ..pipeline import PipelineBuilder
+        from ._workers import fetch
 
-        ahead = min(self.num_workers * self.prefetch_factor, _MAX_THREADS - 1)
+        ahead = min(self.num_workers * self.prefetch_factor, _MAX_AHEAD)
         order: Any = "input" if self.in_order else "completion"
         builder: PipelineBuilder[Any] = PipelineBuilder().add_source(jobs)
-        builder.pipe(workers.fetch, name="fetch", concurrency=ahead, output_order=order)
+        builder.pipe(fetch, executor=workers, name="fetch", concurrency=ahead, output_order=order)
         if self.pin_memory and _can_pin():
             from torch.utils.data._utils.pin_memory import pin_memory
 
             builder.pipe(pin_memory, name="pin_memory", output_order=order)
-        return builder.add_sink(self.prefetch_factor).build(num_threads=ahead + 1)
+        return builder.add_sink(self.prefetch_factor).build(num_threads=1)
 
 
 def _context(given: str | BaseContext | None) -> BaseContext:

@@ -52,6 +52,7 @@ def _items(
     caches: list[T] = []
     given = 0
     iterator = iter(src)
+    item: T | None = None
     for item in islice(iterator, after if stop is None else min(after, stop)):
         if len(caches) < count:
             caches.append(item)

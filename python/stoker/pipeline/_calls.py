@@ -43,6 +43,7 @@ class Running(Protocol):
 
     def elapsed(self) -> float:
         """Seconds since a thread, or a process, took it on; 0 while it waits for one."""
+        ...
 
     def abandon(self) -> None:
         """Nobody waits for it any more."""
@@ -163,8 +164,9 @@ def with_timeout(call: Call, seconds: float, name: str) -> Call:
 
 async def within(work: Awaitable[Any], seconds: float, text: str) -> Any:
     """TimeoutError(text) after `seconds`, when the work is cancelled; its own one as it is."""
+    limit = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(seconds) as limit:
+        async with limit:
             return await work
     except builtin_timeout:
         if not limit.expired():

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
         def how_it_ended(self) -> str:
             """A sentence, or nothing.  Called when it has ended, or is about to."""
+            ...
 
         def end(self) -> None:
             """Waits for its end, which it was asked for, and forces it where that takes too long."""

@@ -31,7 +31,7 @@ def get_mappings() -> tuple[dict[str, int], dict[int, tuple[str, ...]]]:
     """
     from pkgutil import get_data
 
-    data = get_data(__package__, _DATA)
+    data = get_data("stoker.source", _DATA)
     if data is None:
         raise FileNotFoundError(f"{_DATA}: not installed with the package")
     numbers: dict[str, int] = {}

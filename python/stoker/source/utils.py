@@ -159,7 +159,7 @@ class EmbedShuffle(Generic[T]):
 class SizedEmbedShuffle(EmbedShuffle[T]):
     """The same for a source that knows its length."""
 
-    src: SizedIterableWithShuffle[T]
+    src: SizedIterableWithShuffle[T]  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __len__(self) -> int:
         return len(self.src)

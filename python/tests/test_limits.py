@@ -4,35 +4,68 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
 from lanes import chain, read
+from stoker.pipeline._calls import result_of
 from stoker.pipeline.defs import ExecutorConfig, Pipe
 from support import until
 
 LIMIT_S = 0.2
 
 
-def work(x):
-    time.sleep(LIMIT_S / 4)
-    return x
+def spend(seconds):
+    threading.Event().wait(seconds)
 
 
 def in_steps(x):
     yield (x, 0)
     if x == 1:
-        time.sleep(2 * LIMIT_S)
+        spend(4 * LIMIT_S)
     yield (x, 1)
 
 
 @pytest.mark.parametrize("pooled", [False, True])
 def test_what_waits_for_a_thread_is_not_late(pooled):
+    def op(x):
+        spend(LIMIT_S)
+        return x
+
     executor = ExecutorConfig(1) if pooled else None
-    pipeline = chain(Pipe(work, concurrency=8, timeout=LIMIT_S, executor=executor), src=range(12), threads=1)
-    assert read(pipeline) == (list(range(12)), None)
+    stage = Pipe(op, concurrency=8, timeout=5 * LIMIT_S, executor=executor)
+    assert read(chain(stage, src=range(8), threads=1)) == (list(range(8)), None)
+
+
+class Running:
+    """A call whose clock says what the test wants."""
+
+    def __init__(self, *times) -> None:
+        self.times = list(times)
+        self.abandoned = False
+        self.future = asyncio.get_running_loop().create_future()
+
+    def elapsed(self) -> float:
+        if not self.times:
+            self.future.set_result("done")
+            return 0.0
+        return self.times.pop(0)
+
+    def abandon(self) -> None:
+        self.abandoned = True
+
+
+def test_only_the_time_that_it_runs_counts():
+    async def check():
+        quick = Running(0.0, 0.0, 0.0009)
+        assert await result_of(quick, 0.001, "late") == "done"
+        late = Running(0.0, 0.0009, 0.001, 0.0)
+        with pytest.raises(TimeoutError, match="late"):
+            await result_of(late, 0.001, "late")
+        assert late.abandoned and late.times == [0.0] and late.future.cancelled()
+
+    asyncio.run(check())
 
 
 @pytest.mark.parametrize("pooled", [False, True])
@@ -62,19 +95,32 @@ def test_a_sync_generator_that_takes_too_long_is_left_alone(pooled):
         pool.shutdown()
 
 
-def test_all_steps_of_a_generator_count_and_what_is_between_them_does_not():
+def test_all_steps_of_a_generator_count():
     def each(x):
-        for i in range(6 if x else 2):
-            time.sleep(LIMIT_S / 4)
+        for i in range(12 if x else 1):
+            spend(LIMIT_S)
             yield i
 
-    pipeline = chain(Pipe(each, timeout=LIMIT_S), src=range(2), sink=1)
-    got = []
-    for item in pipeline:
-        got.append(item)
-        time.sleep(LIMIT_S / 4)
-    assert len(pipeline.failures()) == 1
-    assert got == list(range(2)) + list(range(len(got) - 2)) and 3 <= len(got) < 8
+    pipeline = chain(Pipe(each, timeout=5 * LIMIT_S), src=range(2))
+    items, error = read(pipeline)
+    assert error is None and len(pipeline.failures()) == 1
+    assert items == [0, *range(len(items) - 1)] and len(items) < 7
+
+
+def test_what_a_generator_waits_for_between_steps_does_not_count():
+    def each(x):
+        yield from range(20)
+
+    async def each_async(x):
+        for i in range(20):
+            yield i
+
+    for op in (each, each_async):
+        pipeline = chain(Pipe(op, timeout=2 * LIMIT_S), src=[0], sink=1)
+        results = iter(pipeline)
+        next(results)
+        spend(3 * LIMIT_S)
+        assert list(results) == list(range(1, 20))
 
 
 def test_a_generator_in_processes_that_takes_too_long():

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from ._loop import Loop
+    from ._wrappers import Closing
 
 __all__ = ["Group", "Lanes", "at_exit"]
 
@@ -23,7 +24,7 @@ _PREFIX: Final = "stoker"
 class Group:
     """Threads that run the same stages: at most `limit`, made when there is work for one more."""
 
-    __slots__ = ("name", "limit", "source", "loop")
+    __slots__ = ("name", "limit", "source", "loop", "closing")
 
     def __init__(self, name: str, limit: int, source: _stoker.Source | None = None) -> None:
         """`source`: what the thread closes when the run has ended."""
@@ -31,6 +32,7 @@ class Group:
         self.limit = limit
         self.source = source
         self.loop: Loop | None = None  # what the thread runs instead of stages of the engine
+        self.closing: list[Closing] = []  # what each thread closes when the run has ended
 
 
 class Lanes:
@@ -60,7 +62,7 @@ class Lanes:
                 target=self._context.copy().run,
                 args=(group.loop.run, self._run, number)
                 if group.loop is not None
-                else (_work, self._run, number, self.grow, group.source),
+                else (_work, self._run, number, self.grow, group),
                 name=f"{_PREFIX}-{group.name}" if group.limit == 1 else f"{_PREFIX}-{group.name}-{count}",
             )
             self._threads.append(thread)
@@ -116,13 +118,13 @@ def _cancel_all() -> None:
         lanes.cancel()
 
 
-def _work(
-    run: _stoker.Run, number: int, grow: Callable[[int], None], source: _stoker.Source | None
-) -> None:
+def _work(run: _stoker.Run, number: int, grow: Callable[[int], None], group: Group) -> None:
     try:
         _stoker.lane(run, number, grow)
     finally:
-        if source is not None:
-            _stoker.source_finish(source)
+        if group.source is not None:
+            _stoker.source_finish(group.source)
+        for closing in group.closing:
+            closing.close()
         # Errors that the run keeps refer to the frames of ops, and through them to this one.
-        del run, grow, source
+        del run, grow, group

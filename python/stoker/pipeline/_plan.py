@@ -316,10 +316,12 @@ class PlanMaker:
         takes = None if native or self._queue_class is not None else self._takes(behind)
         if takes:
             self._foreign = False
+        taker = _short(behind.name) if takes and behind else ""
+        group = 0 if native else self._pool_group()
         plan.pipe(
             stage.op._handle(self._parts)
             if native
-            else python_op(stage, log, takes, _short(behind.name) if takes and behind else ""),
+            else python_op(stage, log, takes, taker, self.groups[group - 1].closing),
             name=_short(stage.name),
             concurrency=stage.concurrency or 0,
             order=stage.output_order,
@@ -327,7 +329,7 @@ class PlanMaker:
             max_failures=count,
             max_failure_rate=rate,
             shared_limit=not native and skips and allowed is None,
-            group=0 if native else self._pool_group(),
+            group=group,
         )
 
     def _pipe_on_loop(self, plan: _stoker.Plan, stage: PipeConfig) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from operator import getitem
+from types import GeneratorType
 
 from .. import _stoker
 from ._kinds import kind_of
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from ._log import FailureLog
     from .defs import PipeConfig
 
-__all__ = ["Folding", "python_op", "same"]
+__all__ = ["Closing", "Folding", "python_op", "same"]
 
 
 class Retrying:
@@ -58,6 +60,40 @@ class RetryingSteps:
                 steps.close()
 
 
+class Closing:
+    """A generator function that knows its generators: what a run leaves unfinished is closed by the
+    threads that ran it, and not by whoever drops it.  Threads: any."""
+
+    def __init__(self, op: Any, concurrency: int) -> None:
+        self._op = op
+        self._most = 2 * concurrency + 2
+        self._lock = threading.Lock()  # guards `_live`
+        self._live: list[Any] = []  # and some that have ended
+
+    def __call__(self, item: Any) -> Any:
+        steps = self._op(item)
+        if isinstance(steps, GeneratorType):
+            with self._lock:
+                if len(self._live) >= self._most:
+                    self._live = [other for other in self._live if other.gi_frame is not None]
+                self._live.append(steps)
+        return steps
+
+    def close(self) -> None:
+        """Closes those at which no thread is; the others are for the threads that are."""
+        with self._lock:
+            live, self._live = self._live, []
+            self._live += (steps for steps in live if steps.gi_running)
+        for steps in live:
+            try:
+                steps.gi_running or steps.close()
+            except Exception:
+                import logging
+
+                logger = logging.getLogger("stoker.pipeline")
+                logger.warning("%s failed while it was closed", locate(steps), exc_info=True)
+
+
 class Folding:
     """An Aggregator whose rest is dropped, where the user wants that."""
 
@@ -76,14 +112,22 @@ def same(item: Any) -> Any:
 
 
 def python_op(
-    stage: PipeConfig, log: FailureLog | None, takes: str | None, taker: str
+    stage: PipeConfig,
+    log: FailureLog | None,
+    takes: str | None,
+    taker: str,
+    closing: list[Closing],
 ) -> _stoker.Op:
-    """`takes`: what the engine's stage behind it, `taker`, is given; None: that is one of Python's."""
+    """`takes`: what the engine's stage behind it, `taker`, is given; None: that is one of Python's.
+    `closing`: what the threads that run it close at the end."""
     op, kind = stage.op, kind_of(stage.op)
     text = locate(op)[:199]
     if kind == "container":
         op = partial(getitem, op)
     if stage.retries:
         op = (RetryingSteps if kind == "generator" else Retrying)(op, stage.retries)
+    if kind == "generator":
+        op = Closing(op, stage.concurrency or 1)
+        closing.append(op)
     run = "expand" if kind == "generator" else "map"
     return _stoker.op_python(run, op, log, text, takes, taker)

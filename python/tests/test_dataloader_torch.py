@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,12 @@ class Gated:
         here.unlink()
 
 
+class Told(Squares):
+    def __getitem__(self, i):
+        info = Data.get_worker_info()
+        return info.id, info.num_workers, info.seed, info.dataset is self, os.getpid()
+
+
 class Everlasting(Squares):
     def __getitem__(self, i):
         if i:
@@ -172,6 +179,25 @@ def test_the_data_set_is_shared_and_private():
         assert not any(owned for _, owned, _ in passed)
         assert os.getpid() not in {pid for _, _, pid in passed}
     assert loader.dataset.rows[0, 0] == 0
+
+
+@pytest.mark.parametrize("context", [None, "spawn"])
+def test_workers_are_known_to_torch(context):
+    loader = get_pytorch_dataloader(
+        Told(64), 4, num_workers=3, collate_fn=list, multiprocessing_context=context
+    )
+    told = {sample for batch in loader for sample in batch}
+    assert {count for _, count, _, _, _ in told} == {3} and all(own for _, _, _, own, _ in told)
+    ids = {pid: number for number, _, _, _, pid in told}
+    assert len(ids) == len(set(ids.values())) and set(ids.values()) <= {0, 1, 2}
+    assert len({seed - number for number, _, seed, _, _ in told}) == 1
+    assert Data.get_worker_info() is None
+
+
+def test_nobody_waits_in_a_thread():
+    loader = get_pytorch_dataloader(Squares(64), 4, num_workers=2, prefetch_factor=8)
+    names = {thread.name for _ in loader for thread in threading.enumerate()}
+    assert not [name for name in names if name.startswith("stoker-worker")]
 
 
 def test_spawned_workers():

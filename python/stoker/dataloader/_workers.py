@@ -8,8 +8,9 @@ import select
 import signal
 import sys
 import threading
-from concurrent.futures import BrokenExecutor, CancelledError, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import nullcontext
+from functools import partial
 from importlib import import_module
 
 TYPE_CHECKING = False
@@ -40,18 +41,32 @@ def begin(
     dataset: SharedPickle,
     collate: Callable[[Any], Any],
     batched: bool,
+    seed: int,
+    count: int,
+    numbers: Any,
     gate: AbstractContextManager[Any] | None,
 ) -> None:
-    """Runs first in each worker.  `gate` lets so many through at once."""
+    """Runs first in each worker.  `numbers` gives each of the `count` one of its own, `gate` lets so many
+    through at once."""
     global _failed, _fetch
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
     _end_with_parent()
     import_module("torch").set_num_threads(1)  # there are as many workers as somebody wants threads
     try:
         with gate or nullcontext():
-            _fetch = fetcher(dataset.load(), collate, batched)
+            loaded = dataset.load()
+            _tell_torch(numbers.get(), count, seed, loaded)
+            _fetch = fetcher(loaded, collate, batched)
     except Exception as error:
         _failed = f"{type(error).__name__}: {error}"
+
+
+def _tell_torch(number: int, count: int, seed: int, dataset: Any) -> None:
+    """What torch.utils.data.get_worker_info() gives here."""
+    worker: Any = import_module("torch.utils.data._utils.worker")
+    worker._worker_info = worker.WorkerInfo(
+        id=number, num_workers=count, seed=(seed + number) % 2**63, dataset=dataset
+    )
 
 
 def _end_with_parent() -> None:
@@ -110,37 +125,50 @@ def _seed(seed: int) -> None:
 # --- in the parent ---
 
 
-class Workers:
-    """The processes of one pass.  Threads: any may fetch; one closes."""
+class Workers(Executor):
+    """The processes of one pass, as the executor of its stage: runs fetch, whatever it is given.
+
+    Threads: any may submit; one closes.
+    """
 
     def __init__(
         self,
         count: int,
         context: BaseContext,
         at_once: int | None,
-        arguments: tuple[SharedPickle, Callable[[Any], Any], bool],
+        arguments: tuple[SharedPickle, Callable[[Any], Any], bool, int],
     ) -> None:
         """Starts them.  `at_once`: how many may unpickle at a time; `arguments`: the first of begin()."""
         gate = None if at_once is None else context.BoundedSemaphore(at_once)
-        self._pool = ProcessPoolExecutor(count, context, begin, (*arguments, gate))
+        numbers: Any = context.SimpleQueue()
+        for number in range(count):
+            numbers.put(number)
+        self._pool = ProcessPoolExecutor(count, context, begin, (*arguments, count, numbers, gate))
         self._closing = False
         self._error: Exception | None = None
         for _ in range(count):  # before the threads of the pipeline, which a fork would copy half
             self._pool.submit(ready)
         self._processes = list((self._pool._processes or {}).values())
 
-    def fetch(self, job: Job) -> Any:
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """A batch; None once the workers have ended, or cannot work."""
+        given: Future[Any] = Future()
+        given.set_running_or_notify_cancel()  # a batch that nobody waits for is made all the same
         try:
-            future = self._pool.submit(fetch, job)
+            self._pool.submit(fetch, *args).add_done_callback(partial(self._give, given))
         except RuntimeError as error:  # broken, or closed
             self._note(error)
-            return None
+            given.set_result(None)
+        return given
+
+    def _give(self, given: Future[Any], made: Future[Any]) -> None:
         try:
-            return future.result()
+            given.set_result(made.result())
         except (BrokenExecutor, CancelledError, WorkerFailed) as error:
             self._note(error)
-            return None
+            given.set_result(None)
+        except BaseException as error:
+            given.set_exception(error)
 
     def _note(self, error: Exception) -> None:
         if not self._closing and self._error is None:

@@ -196,7 +196,8 @@ class PlanMaker:
         if not hasattr(src.source, "__iter__") and hasattr(src.source, "__aiter__"):
             plan.port_source(self._loop_number())
             self._note("source", None)
-            self._on_loop.source(len(self.infos) - 1, src.source, src.continuous)
+            iterable: Any = src.source
+            self._on_loop.source(len(self.infos) - 1, iterable, src.continuous)
             return
         handle = _stoker.iterable_source(src.source, src.continuous, repr(src)[:199])
         number = sum(group.source is not None for group in self.groups)

@@ -5,6 +5,8 @@
 Names are looked up when they are first used, so that importing the package costs nothing.
 """
 
+from ._lazy import lookup as _lookup
+
 TYPE_CHECKING = False  # type checkers know the name; importing typing takes longer than the rest
 
 if TYPE_CHECKING:
@@ -15,13 +17,14 @@ if TYPE_CHECKING:
     from .pipeline import Pipeline, PipelineBuilder, PipelineFailure
 
 _MODULES = ("dataloader", "errors", "ops", "pipeline", "source")
-_HOMES = {  # of names in __all__; all others are errors
+_HOMES = {  # of names in __all__; all others are errors, but for _MODULES
     "Batch": "_stoker",
     "Field": "_stoker",
     "Pipeline": "pipeline",
     "PipelineBuilder": "pipeline",
     "PipelineFailure": "pipeline",
     "Sample": "_stoker",
+    "__version__": "_stoker:VERSION",
 }
 
 __all__ = [
@@ -56,22 +59,4 @@ __all__ = [
     "source",
 ]
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    value: object
-    if name in _MODULES:
-        value = import_module(f"{__name__}.{name}")
-    elif name == "__version__":
-        value = import_module(f"{__name__}._stoker").VERSION
-    elif name in __all__:
-        value = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+__getattr__, __dir__ = _lookup(globals(), {**dict.fromkeys(__all__, "errors"), **_HOMES}, _MODULES)

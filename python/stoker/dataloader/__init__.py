@@ -10,6 +10,8 @@ stats(), and a pass that lost items ends with a warning (logger stoker.pipeline)
 Names are looked up when they are first used, as those of stoker are.
 """
 
+from .._lazy import lookup as _lookup
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._cache import CacheDataLoader
@@ -25,16 +27,4 @@ _HOMES = {
 
 __all__ = ["CacheDataLoader", "DataLoader", "PyTorchDataLoader", "get_pytorch_dataloader"]
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+__getattr__, __dir__ = _lookup(globals(), _HOMES)

@@ -3,6 +3,8 @@
 Names are looked up when they are first used, as those of stoker are.
 """
 
+from .._lazy import lookup as _lookup
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import config as config
@@ -93,20 +95,4 @@ __all__ = [
     "run_pipeline_in_subprocess",
 ]
 
-
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
-    value: object
-    if name in _MODULES:
-        value = import_module(f"{__name__}.{name}")
-    elif name in _HOMES:
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__) | set(_MODULES))
+__getattr__, __dir__ = _lookup(globals(), _HOMES, _MODULES)

@@ -11,7 +11,22 @@ if TYPE_CHECKING:
 
     from .defs import PipelineConfig
 
-__all__ = ["PipelineMaker", "is_continuous", "random_state", "set_random_state"]
+__all__ = ["PipelineMaker", "build_arguments", "is_continuous", "random_state", "set_random_state"]
+
+_BUILD = (
+    "num_threads",
+    "max_failures",
+    "report_stats_interval",
+    "queue_class",
+    "task_hook_factory",
+    "background_tasks",
+    "use_thread_output_queue",
+)
+
+
+def build_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """Of the arguments of a function that runs a pipeline elsewhere, those of build_pipeline()."""
+    return {name: given[name] for name in _BUILD}
 
 
 def is_continuous(config: Any) -> bool:

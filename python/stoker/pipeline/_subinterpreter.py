@@ -193,23 +193,21 @@ def run_pipeline_in_subinterpreter(
 
     RuntimeError: Python is older than 3.14.
     """
+    given = locals()
     from functools import partial
 
     from ._hoist import Hoist, replace
-    from ._pipeline_worker import PipelineMaker, is_continuous, random_state, set_random_state
+    from ._pipeline_worker import (
+        PipelineMaker,
+        build_arguments,
+        is_continuous,
+        random_state,
+        set_random_state,
+    )
     from ._regions import hoist_regions
 
     interpreters = _interpreters("run_pipeline_in_subinterpreter")
-    build: dict[str, Any] = {
-        "num_threads": num_threads,
-        "max_failures": max_failures,
-        "report_stats_interval": report_stats_interval,
-        "queue_class": queue_class,
-        "task_hook_factory": task_hook_factory,
-        "use_thread_output_queue": use_thread_output_queue,
-    }
-    if background_tasks is not None:
-        build["background_tasks"] = background_tasks
+    build = build_arguments(given)
     config = hoist_regions(config, build, None, [])
     maker = PipelineMaker(replace(config, Hoist(processes=False).change), build)
     first = partial(set_random_state, random_state(only_random=True))

@@ -262,25 +262,23 @@ def run_pipeline_in_subprocess(
     Executors of stages are made anew there.  The processes of a ProcessPoolExecutor, and of regions (`to`),
     are children of this process, started here with the worker.  ValueError: an executor was used before.
     """
+    given = locals()
     from functools import partial
 
     from ._hoist import Hoist, replace
-    from ._pipeline_worker import PipelineMaker, is_continuous, random_state, set_random_state
+    from ._pipeline_worker import (
+        PipelineMaker,
+        build_arguments,
+        is_continuous,
+        random_state,
+        set_random_state,
+    )
     from ._regions import hoist_regions
 
     config = _config_of(config)
     options = _Options(**kwargs)
     options.initializers.insert(0, partial(set_random_state, random_state()))
-    build: dict[str, Any] = {
-        "num_threads": num_threads,
-        "max_failures": max_failures,
-        "report_stats_interval": report_stats_interval,
-        "queue_class": queue_class,
-        "task_hook_factory": task_hook_factory,
-        "use_thread_output_queue": use_thread_output_queue,
-    }
-    if background_tasks is not None:
-        build["background_tasks"] = background_tasks
+    build = build_arguments(given)
     hoist = Hoist()
     try:
         config = hoist_regions(config, build, hoist.ends, hoist.processes)

@@ -137,34 +137,53 @@ static stk_err add_empty_parts(const assembly *a, stk_batch *b)
     return STK_OK;
 }
 
-static stk_err add_strings(stk_batch *b, const stk_column *c, size_t column)
+static const stk_column *columns_of(stk_source *source, size_t *n)
+{
+    const stk_source_class *cls = source ? stk_source_get_class(source) : NULL;
+    *n = 0;
+    return cls && cls->columns ? cls->columns(stk_source_params(source), n) : NULL;
+}
+
+/* Where a source has a column like `c`; SIZE_MAX: nowhere. */
+static size_t find_column(stk_source *source, const stk_column *c)
+{
+    size_t n;
+    const stk_column *columns = columns_of(source, &n);
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(columns[i].name, c->name) && stk_spec_equal(&columns[i].spec, &c->spec))
+            return i;
+    return SIZE_MAX;
+}
+
+/* That of sample i. */
+static stk_err read_column(stk_batch *b, size_t i, const stk_column *c, void *dst)
+{
+    stk_source *s = stk_batch_source(b, i);
+    return stk_source_get_class(s)->column(stk_source_params(s), find_column(s, c),
+                                           stk_batch_id(b, i), dst);
+}
+
+static stk_err add_strings(stk_batch *b, const stk_column *c)
 {
     const size_t n = stk_batch_size(b);
     const char **strings = stk_alloc_zero(n, sizeof(*strings));
     stk_err err = strings ? STK_OK : STK_ENOMEM;
-    for (size_t i = 0; i < n && !err; i++) {
-        stk_source *s = stk_batch_source(b, i);
-        err = stk_source_get_class(s)->column(stk_source_params(s), column, stk_batch_id(b, i),
-                                              &strings[i]);
-    }
+    for (size_t i = 0; i < n && !err; i++) err = read_column(b, i, c, &strings[i]);
     if (!err) err = stk_batch_add_strings(b, c->name, strings);
     stk_free(strings);
     return err;
 }
 
-static stk_err add_column(stk_batch *b, const stk_column *c, size_t column)
+static stk_err add_column(stk_batch *b, const stk_column *c)
 {
-    if (c->spec.dtype == STK_DTYPE_NONE) return add_strings(b, c, column);
+    if (c->spec.dtype == STK_DTYPE_NONE) return add_strings(b, c);
     const size_t n = stk_batch_size(b);
     size_t bytes;
     stk_buffer *mem = NULL;
     stk_err err = stk_spec_bytes(&c->spec, &bytes);
     if (!err) err = stk_buffer_new(bytes * n, &mem);
-    for (size_t i = 0; i < n && !err; i++) {
-        stk_source *s = stk_batch_source(b, i);
-        err = stk_source_get_class(s)->column(stk_source_params(s), column, stk_batch_id(b, i),
-                                              stk_buffer_writable(mem) + i * bytes);
-    }
+    for (size_t i = 0; i < n && !err; i++)
+        err = read_column(b, i, c, stk_buffer_writable(mem) + i * bytes);
     const stk_spec all = many(&c->spec, n);
     if (!err) err = stk_batch_add_array(b, c->name, &all, &mem);
     stk_buffer_unref(&mem);
@@ -251,17 +270,50 @@ static stk_err add_labels(const assembly *a, stk_batch *b, stk_diag *diag)
     return err;
 }
 
+/* Whether the batch takes it from the source; labels: ops have given labels. */
+static bool is_known(const stk_column *c, bool labels)
+{
+    return !labels || strcmp(c->name, "label") != 0;
+}
+
+static bool same_columns(stk_source *a, stk_source *b, bool labels)
+{
+    size_t na, nb, rest = 0;
+    const stk_column *x = columns_of(a, &na), *y = columns_of(b, &nb);
+    for (size_t i = 0; i < nb; i++) rest += is_known(&y[i], labels);
+    for (size_t i = 0; i < na; i++) {
+        if (!is_known(&x[i], labels)) continue;
+        if (find_column(b, &x[i]) == SIZE_MAX) return false;
+        rest--;
+    }
+    return rest == 0;
+}
+
+/* Samples of different sources may meet behind stages of another runtime. */
+static stk_err check_sources(const assembly *a, const stk_item *first, bool labels, stk_diag *diag)
+{
+    for (size_t i = 0; i < a->planned; i++) {
+        const stk_item *item = a->items[i];
+        if (item->state != ITEM_VALUE || item->source == first->source) continue;
+        if (!same_columns(first->source, item->source, labels))
+            return stk_diag_set(diag, STK_EINVAL,
+                                "sample %lld is of a source with other columns or labels than that "
+                                "of sample %lld: batches need the same",
+                                (long long)item->id, (long long)first->id);
+    }
+    return STK_OK;
+}
+
 static stk_err add_known(const assembly *a, stk_batch *b, stk_diag *diag)
 {
-    stk_source *source = a->items[0]->source;
-    const stk_source_class *cls = source ? stk_source_get_class(source) : NULL;
-    size_t n = 0;
-    const stk_column *columns =
-        cls && cls->columns ? cls->columns(stk_source_params(source), &n) : NULL;
+    const stk_item *value = first_value(a), *first = value ? value : a->items[0];
+    size_t n;
+    const stk_column *columns = columns_of(first->source, &n);
     const bool labels = has_labels(a);
-    stk_err err = labels ? add_labels(a, b, diag) : STK_OK;
+    stk_err err = check_sources(a, first, labels, diag);
+    if (!err && labels) err = add_labels(a, b, diag);
     for (size_t i = 0; i < n && !err; i++)
-        if (!labels || strcmp(columns[i].name, "label")) err = add_column(b, &columns[i], i);
+        if (is_known(&columns[i], labels)) err = add_column(b, &columns[i]);
     return err ? err : add_identity(b);
 }
 

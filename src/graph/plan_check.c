@@ -20,10 +20,15 @@ bool plan_is_one_to_one(const stk_plan *path)
     return true;
 }
 
-stk_source *plan_first_source(const stk_plan *plan)
+static const stk_plan *first_input(const stk_plan *plan)
 {
     while (!plan->source && plan->num_inputs) plan = plan->inputs[0];
-    return plan->source;
+    return plan;
+}
+
+stk_source *plan_first_source(const stk_plan *plan)
+{
+    return first_input(plan)->source;
 }
 
 static stk_kind kind_after(const stage_plan *s, stk_kind in);
@@ -185,26 +190,42 @@ static stk_err check_substitutes(const stk_plan *plan, stk_diag *diag)
     return STK_OK;
 }
 
-static bool same_columns(stk_source *a, stk_source *b)
+/* Samples of another runtime may bring labels of their own: then only their batch can tell. */
+static bool same_columns(const stk_plan *a, const stk_plan *b)
 {
-    if (!a || !b) return !a && !b; /* what is put knows nothing of its samples */
-    const stk_source_class *ca = stk_source_get_class(a), *cb = stk_source_get_class(b);
+    a = first_input(a);
+    b = first_input(b);
+    if (!a->source || !b->source || a->source_group || b->source_group) return true;
+    const stk_source_class *ca = stk_source_get_class(a->source);
+    const stk_source_class *cb = stk_source_get_class(b->source);
     size_t na = 0, nb = 0;
-    const stk_column *x = ca->columns ? ca->columns(stk_source_params(a), &na) : NULL;
-    const stk_column *y = cb->columns ? cb->columns(stk_source_params(b), &nb) : NULL;
+    const stk_column *x = ca->columns ? ca->columns(stk_source_params(a->source), &na) : NULL;
+    const stk_column *y = cb->columns ? cb->columns(stk_source_params(b->source), &nb) : NULL;
     if (na != nb) return false;
     for (size_t i = 0; i < na; i++)
         if (strcmp(x[i].name, y[i].name) || !stk_spec_equal(&x[i].spec, &y[i].spec)) return false;
     return true;
 }
 
-static stk_err check_whole(const stk_plan *plan, bool is_input, stk_diag *diag);
+static bool has_batches(const stk_plan *plan)
+{
+    for (size_t i = 0; i < plan->num_stages; i++) {
+        const stage_plan *s = &plan->stages[i];
+        if (s->kind == STAGE_BATCH) return true;
+        for (size_t k = 0; k < s->num_paths; k++)
+            if (has_batches(s->paths[k])) return true;
+    }
+    return false;
+}
 
-static stk_err check_merge(const stk_plan *plan, stk_diag *diag)
+static stk_err check_whole(const stk_plan *plan, bool is_input, bool batched, stk_diag *diag);
+
+/* batched: samples of different inputs may meet in a batch. */
+static stk_err check_merge(const stk_plan *plan, bool batched, stk_diag *diag)
 {
     for (size_t i = 0; i < plan->num_inputs; i++) {
         const stk_plan *input = plan->inputs[i];
-        stk_err err = check_whole(input, true, diag);
+        stk_err err = check_whole(input, true, batched, diag);
         if (err) {
             stk_diag_prefix(diag, "input %zu of the merge", i);
             return err;
@@ -215,7 +236,7 @@ static stk_err check_merge(const stk_plan *plan, stk_diag *diag)
             return stk_diag_set(diag, STK_EINVAL, "input %zu of the merge gives %s, input 0 %s", i,
                                 stk_kind_str(plan_kind_at(input, input->num_stages)),
                                 stk_kind_str(all));
-        if (!plan->ported && !same_columns(plan_first_source(plan), plan_first_source(input)))
+        if (batched && !plan->ported && !same_columns(plan, input))
             return stk_diag_set(diag, STK_EINVAL,
                                 "input %zu of the merge has other columns or labels than "
                                 "input 0: batches need the same",
@@ -234,7 +255,7 @@ static size_t count_stages(const stk_plan *plan)
     return n;
 }
 
-static stk_err check_whole(const stk_plan *plan, bool is_input, stk_diag *diag)
+static stk_err check_whole(const stk_plan *plan, bool is_input, bool batched, stk_diag *diag)
 {
     if (plan->err) return stk_diag_set(diag, plan->err, "%s", plan->diag.text);
     if (!plan->source && !plan->num_inputs && !plan->ported)
@@ -244,7 +265,7 @@ static stk_err check_whole(const stk_plan *plan, bool is_input, stk_diag *diag)
         return stk_diag_set(diag, STK_EINVAL, "the plan has no sink: add one with stk_plan_sink");
     if (is_input && plan->sink)
         return stk_diag_set(diag, STK_EINVAL, "an input of a merge must have no sink");
-    stk_err err = check_merge(plan, diag);
+    stk_err err = check_merge(plan, batched || has_batches(plan), diag);
     for (size_t i = 0; !err && i < plan->num_stages; i++)
         err = check_stage(&plan->stages[i], plan_kind_at(plan, i), diag);
     return err ? err : check_substitutes(plan, diag);
@@ -252,7 +273,7 @@ static stk_err check_whole(const stk_plan *plan, bool is_input, stk_diag *diag)
 
 stk_err stk_plan_check(stk_plan *plan, stk_diag *diag)
 {
-    stk_err err = check_whole(plan, false, diag);
+    stk_err err = check_whole(plan, false, false, diag);
     if (err) return err;
     if (count_stages(plan) + 1 > STK_MAX_STAGES) /* and the reader */
         return stk_diag_set(diag, STK_ELIMIT, "%zu stages in all: at most %d fit in one run",

@@ -25,6 +25,7 @@ ITERATE, STOP, CREDIT, EXIT = b"I", b"S", b"C", b"X"
 
 _COMMAND: Final = Struct("<cQ")
 _VECTORS: Final = 64  # buffers for one system call; far below IOV_MAX
+_AHEAD: Final = 16384  # bytes: what is read at once where small frames may be waiting
 
 
 class Gone(Exception):
@@ -174,6 +175,8 @@ class FrameReceiver:
         if death is not None:
             self._poll.register(death, select.POLLIN)
         self._torn = False  # a read was interrupted: nobody knows where the next frame begins
+        self._buffer = memoryview(bytearray(_AHEAD))
+        self._ahead = self._buffer[:0]  # of it: read already
         self._begin()
 
     def _begin(self) -> None:
@@ -209,17 +212,31 @@ class FrameReceiver:
         dead = False
         while self._left:
             self._torn = True
-            try:
-                n = os.readv(self._fd, self._left[:_VECTORS])
-            except BlockingIOError:
-                n = -1
-            if n > 0:
-                _consume(self._left, n)
+            n = self._take()
             self._torn = False
             if n == 0 or (n < 0 and dead):
                 raise Gone
             if n < 0:
                 dead = self._wait(deadline)
+
+    def _take(self) -> int:
+        """Reads some of what is missing.  0: there is no more; -1: there is nothing now."""
+        left = self._left[0]
+        if not self._ahead:
+            big = len(left) >= _AHEAD
+            try:
+                n = os.readv(self._fd, self._left[:_VECTORS] if big else (self._buffer,))
+            except BlockingIOError:
+                return -1
+            if big:
+                _consume(self._left, n)
+                return n
+            self._ahead = self._buffer[:n]
+        n = min(len(left), len(self._ahead))
+        left[:n] = self._ahead[:n]
+        self._ahead = self._ahead[n:]
+        _consume(self._left, n)
+        return n
 
     def _wait(self, deadline: float | None) -> bool:
         """Sleeps until there is something to read.  True: there may be nothing, and the worker is dead."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stoker.source import SizedIterableWithShuffle
-from stoker.source.imagenet import ImageNet, get_mappings, parse_wnid
+from stoker.source.imagenet import ImageNet, get_mappings, get_names, parse_wnid
 from stoker.source.local_directory import LocalDirectory
 from support import ok
 
@@ -112,7 +112,7 @@ def test_directory_that_is_none(many):
 
 
 def test_mappings():
-    numbers, names = get_mappings()
+    numbers, names = get_mappings(), get_names()
     assert len(numbers) == len(names) == 1000
     assert list(names) == list(numbers.values()) == list(range(1000))
     assert list(numbers) == sorted(numbers)
@@ -139,17 +139,17 @@ def test_mappings():
     ],
 )
 def test_known_classes(wnid, number, names):
-    numbers, all_names = get_mappings()
-    assert numbers[wnid] == number and all_names[number] == names
+    assert get_mappings()[wnid] == number and get_names()[number] == names
 
 
 def test_mappings_belong_to_the_caller():
-    get_mappings()[0].clear()
-    assert len(get_mappings()[0]) == 1000
+    get_mappings().clear()
+    get_names().clear()
+    assert len(get_mappings()) == len(get_names()) == 1000
 
 
 def test_names_that_are_not_unique():
-    first = [names[0] for names in get_mappings()[1].values()]
+    first = [names[0] for names in get_names().values()]
     assert {name for name in first if first.count(name) > 1} == {"crane", "maillot"}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from stoker import source
 from stoker.pipeline import cache_iterator
-from stoker.source.imagenet import ImageNet, get_mappings, parse_wnid
+from stoker.source.imagenet import ImageNet, get_mappings, get_names, parse_wnid
 from stoker.source.local_directory import LocalDirectory
 from stoker.source.utils import MergeIterator, embed_shuffle, repeat_source
 
@@ -33,7 +33,8 @@ def run(root: Path) -> None:
     assert_type(next(iter(drawn)), np.int64)
     assert_type(next(iter(files)), Path)
     assert_type(next(iter(pictures)), tuple[Path, int])
-    assert_type(get_mappings(), tuple[dict[str, int], dict[int, tuple[str, ...]]])
+    assert_type(get_mappings(), dict[str, int])
+    assert_type(get_names(), dict[int, tuple[str, ...]])
     assert_type(parse_wnid("n01440764"), str)
 
     sized: source.SizedIterable[int] = plain

@@ -14,34 +14,40 @@ from pathlib import Path
 from .. import _check
 from .local_directory import folder, matches, shuffled
 
-__all__ = ["ImageNet", "get_mappings", "parse_wnid"]
+__all__ = ["ImageNet", "get_mappings", "get_names", "parse_wnid"]
 
 _WNID = re.compile(r"(?<![0-9A-Za-z])n[0-9]{8}(?![0-9A-Za-z])")
 _DATA = "imagenet_classes.txt"
 
 
-def get_mappings() -> tuple[dict[str, int], dict[int, tuple[str, ...]]]:
-    """The number of each WordNet ID, and the names of each number: WordNet's synonyms.
+def get_mappings() -> dict[str, int]:
+    """The number of each WordNet ID.
 
-        wnid_to_class, class_to_names = get_mappings()
-        wnid_to_class["n01440764"]    # 0
-        class_to_names[0]             # ("tench", "Tinca tinca")
+        get_mappings()["n01440764"]    # 0
+    """
+    return {wnid: number for number, (wnid, _) in enumerate(_classes())}
+
+
+def get_names() -> dict[int, tuple[str, ...]]:
+    """The names of each number: WordNet's synonyms.
+
+        get_names()[0]    # ("tench", "Tinca tinca")
 
     Names are not unique: two classes are called "crane", and two "maillot".
     """
+    return {number: names for number, (_, names) in enumerate(_classes())}
+
+
+def _classes() -> Iterator[tuple[str, tuple[str, ...]]]:
     from pkgutil import get_data
 
-    data = get_data("stoker.source", _DATA)
+    data = get_data(__package__, _DATA)
     if data is None:
         raise FileNotFoundError(f"{_DATA}: not installed with the package")
-    numbers: dict[str, int] = {}
-    names: dict[int, tuple[str, ...]] = {}
     for line in data.decode("ascii").splitlines():
         if not line.startswith("#"):
             wnid, _, synonyms = line.partition(" ")
-            names[len(numbers)] = tuple(synonyms.split(", "))
-            numbers[wnid] = len(numbers)
-    return numbers, names
+            yield wnid, tuple(synonyms.split(", "))
 
 
 def parse_wnid(s: str | os.PathLike[str]) -> str:
@@ -83,7 +89,7 @@ class ImageNet:
 
     def _listing(self) -> list[tuple[str, int]]:
         if self._items is None:
-            classes, _ = get_mappings()
+            classes = get_mappings()
             paths = matches(self.root, "*/*.JPEG") | matches(self.root, "*.JPEG")
             self._items = [(path, self._class(path, classes)) for path in sorted(paths)]
         return self._items

@@ -258,7 +258,7 @@ def test_importing_sources_loads_neither_typing_nor_numpy():
         print(*sorted({"typing", "numpy", "random", "pathlib"} & (set(sys.modules) - before)))
         """
     )
-    assert out == "stoker stoker.source\n\n"
+    assert out == "stoker stoker._lazy stoker.source\n\n"
 
 
 def test_every_name_of_the_package():

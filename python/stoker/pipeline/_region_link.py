@@ -47,20 +47,26 @@ class Link:
         self.death: int | None = None
         self.number = 0  # of the pass
         self.credit = 0  # transfers that the worker has room for
+        self._read = 0  # results whose room the worker has not been given back
         self._receiver: FrameReceiver | None = None
 
     def begin(self) -> None:
         """Another pass: what belongs to earlier ones is dropped, here and there."""
         self.number += 1
         self.credit = ROOM
+        self._read = 0
         self._command(_wire.ITERATE, self.number)
 
     def stop(self) -> None:
         """Nobody reads this pass any more."""
         self._command(_wire.STOP)
 
-    def give_room(self) -> None:
-        self._command(_wire.CREDIT, 1)
+    def give_room(self, at_once: int) -> None:
+        """A transfer of results was read; says so when there are `at_once`, fewer than the worker has room for."""
+        self._read += 1
+        if self._read >= at_once:
+            self._command(_wire.CREDIT, self._read)
+            self._read = 0
 
     def _command(self, command: bytes, number: int = 0) -> None:
         try:

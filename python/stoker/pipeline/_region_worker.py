@@ -218,7 +218,8 @@ class _Worker:
 
     def _give(self, items: list[Any]) -> None:
         """Sends a transfer once the parent has room for it, and empties the list."""
-        self._commands.drain()
+        if self._room < 1:
+            self._commands.drain()
         while self._wanted == self._begun and self._room < 1:
             self._commands.wait()
         if self._wanted != self._begun:

@@ -142,6 +142,7 @@ class _Serving:
 
     def __init__(self, links: Sequence[Link], port: Port, size: int) -> None:
         self._links = links
+        self._at_once = room_of(len(links)) // 2
         self._port = port
         self._size = size
         self._loop = asyncio.get_running_loop()
@@ -286,7 +287,7 @@ class _Serving:
                 raise RuntimeError(text) from remote_error(trace, pickled)
             await self._put(*self._decoded(frame))
             if frame.kind == ITEM:
-                link.give_room()
+                link.give_room(self._at_once)
             else:
                 self._behind -= 1
                 if not self._behind:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
 from lanes import Gate, chain, read
-from stoker.pipeline import PriorityThreadPoolExecutor
+from stoker.pipeline import PriorityProcessPoolExecutor, PriorityThreadPoolExecutor
 from stoker.pipeline.defs import ExecutorConfig, Pipe, ProcessPoolExecutorConfig
 from support import ok, until
 
@@ -120,6 +121,46 @@ def test_what_an_op_in_a_process_raises_comes_as_text(processes):
     assert str(cause).startswith("Function failed in subprocess: KeyError: 'no such thing' (")
     assert str(cause).endswith(":broken)")
     assert __file__ in str(cause)
+
+
+class Unpicklable(Exception):
+    def __init__(self, a, b):
+        super().__init__(a)
+
+
+def raises_unpicklable(x):
+    if x == 1:
+        raise Unpicklable("odd", 2)
+    return x
+
+
+def test_entry_points_of_a_pool_of_processes_are_processes():
+    pool = PriorityProcessPoolExecutor(1)
+    try:
+        executor = pool.get_executor()
+        pipeline = chain(Pipe(broken, executor=executor), src=range(3))
+        assert read(pipeline) == ([0, 2], None)
+        (failure,) = pipeline.failures()
+        assert "Function failed in subprocess: KeyError: 'no such thing'" in str(failure.__cause__)
+        pipeline = chain(Pipe(raises_unpicklable, executor=executor), src=range(3))
+        assert read(pipeline) == ([0, 2], None)
+        assert "Unpicklable: odd" in str(pipeline.failures()[0].__cause__)
+        items, error = read(chain(Pipe(steps, executor=executor), src=range(4)))
+        assert error is None and [i for i, _ in items] == [0, 0, 1, 0, 1, 2]
+        assert {pid for _, pid in items}.isdisjoint({os.getpid()})
+    finally:
+        pool.shutdown()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="interpreters need a newer Python")
+def test_ops_in_interpreters():
+    from concurrent.futures import InterpreterPoolExecutor
+
+    with InterpreterPoolExecutor(1) as pool:
+        for stage in (Pipe(square, executor=pool), Pipe(square, executor=pool, timeout=50)):
+            assert read(chain(stage, src=range(4))) == ([0, 1, 4, 9], None)
+        items, error = read(chain(Pipe(steps, executor=pool), src=range(3)))
+        assert error is None and [i for i, _ in items] == [0, 0, 1]
 
 
 def test_executor_configs_are_made_and_ended_with_the_pipeline():

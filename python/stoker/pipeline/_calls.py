@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from concurrent import futures
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 from ..errors import TimeoutError
@@ -13,12 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from concurrent.futures import Executor
-    from typing import Any, Protocol
+    from typing import Any, Literal, Protocol
 
     from ._hooks import TaskHook
     from ._loop import Loop
 
     Call = Callable[[Any], Awaitable[Any]]
+    Workers = Literal["threads", "processes", "interpreters", "unknown"]
 else:
     Protocol = object
 
@@ -58,8 +60,8 @@ class Place:
         self._executor = executor
 
     @property
-    def in_processes(self) -> bool:
-        return isinstance(self._executor, ProcessPoolExecutor)
+    def workers(self) -> Workers:
+        return "threads" if self._executor is None else workers_of(self._executor)
 
     def begin(self, function: Callable[[Any], Any], item: Any) -> Running:
         if self._executor is None:
@@ -67,10 +69,23 @@ class Place:
         return _Submitted(self._executor, function, item)
 
 
+def workers_of(executor: Executor) -> Workers:
+    """What it runs calls in."""
+    if type(executor) is ThreadPoolExecutor:
+        return "threads"
+    if isinstance(executor, ProcessPoolExecutor):
+        return "processes"
+    interpreters = getattr(futures, "InterpreterPoolExecutor", None)
+    if interpreters is not None and isinstance(executor, interpreters):
+        return "interpreters"
+    known: Workers = "threads" if isinstance(executor, ThreadPoolExecutor) else "unknown"
+    return getattr(executor, "_stoker_workers", known)  # an entry point of a priority pool
+
+
 class _Submitted:
     def __init__(self, executor: Executor, function: Callable[[Any], Any], item: Any) -> None:
         self._begun: float | None = None
-        if isinstance(executor, ThreadPoolExecutor):
+        if workers_of(executor) == "threads":
             self._submitted = executor.submit(self._run, function, item)
         else:
             self._submitted = executor.submit(function, item)
@@ -82,7 +97,7 @@ class _Submitted:
 
     def elapsed(self) -> float:
         if self._begun is None and self._submitted.running():
-            self._begun = time.monotonic()  # all that is known of a process
+            self._begun = time.monotonic()  # all that is known where it is no thread of ours
         return 0.0 if self._begun is None else time.monotonic() - self._begun
 
     def abandon(self) -> None:
@@ -109,7 +124,7 @@ def sync_call(
     op: Callable[[Any], Any], place: Place, seconds: float | None = None, name: str = ""
 ) -> Call:
     """A sync op as an async one."""
-    function = Remote(op) if place.in_processes else op
+    function = Remote(op) if place.workers == "processes" else op
     text = too_long(name, seconds)
 
     async def call(item: Any) -> Any:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from typing import Any, Self, TypeVar
 
+    from ._calls import Workers
+
     T = TypeVar("T")
 
 __all__ = [
@@ -238,6 +240,7 @@ class _PriorityPool:
     """What the three pools share: entry points, their priorities, pickling, the end."""
 
     __module__ = "stoker.pipeline"
+    _stoker_workers: Workers
 
     def __init__(self, options: dict[str, Any], dispatcher: _Dispatcher) -> None:
         self._options = options
@@ -294,6 +297,7 @@ class PriorityExecutorEntrypoint(Executor):
     def __init__(self, owner: _PriorityPool, priority: float) -> None:
         self._owner = owner
         self._priority = priority
+        self._stoker_workers = owner._stoker_workers
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         return self._owner._dispatcher.submit(self._priority, fn, args, kwargs)
@@ -315,6 +319,8 @@ def _num_workers(pool: Any) -> int:
 
 class PriorityThreadPoolExecutor(_PriorityPool):
     """Threads.  The arguments are those of concurrent.futures.ThreadPoolExecutor."""
+
+    _stoker_workers: Workers = "threads"
 
     def __init__(
         self,
@@ -338,6 +344,8 @@ class PriorityThreadPoolExecutor(_PriorityPool):
 class PriorityProcessPoolExecutor(_PriorityPool):
     """Processes.  The keywords are those of concurrent.futures.ProcessPoolExecutor."""
 
+    _stoker_workers: Workers = "processes"
+
     def __init__(self, max_workers: int | None = None, **kwargs: Any) -> None:
         from concurrent.futures import ProcessPoolExecutor
 
@@ -350,6 +358,8 @@ class PriorityInterpreterPoolExecutor(_PriorityPool):
 
     RuntimeError where Python is older than 3.14.
     """
+
+    _stoker_workers: Workers = "interpreters"
 
     def __init__(
         self,

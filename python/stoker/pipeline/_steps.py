@@ -47,8 +47,9 @@ def stepping(
                 left -= running.elapsed()
             return result
 
-        if place.in_processes:
-            for value in await call(Remote(ListOf(op)), item):
+        if place.workers in ("processes", "interpreters"):  # which a generator cannot leave
+            whole = ListOf(op)
+            for value in await call(Remote(whole) if place.workers == "processes" else whole, item):
                 yield value
             return
         steps = _Steps(await call(op, item))

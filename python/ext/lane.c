@@ -21,11 +21,32 @@ static void grow(uint32_t group, void *ctx)
     Py_XDECREF(made);
 }
 
-void ext_run_grow(stk_run *run, PyObject *callable)
+/* Ctrl-C, which may be raised in there, does not cost the lane: it is asked for again.  Gives the
+ * interrupt, or NULL. */
+static PyObject *grow_unless_interrupted(uint32_t group, PyObject *callable)
 {
+    PyObject *made = PyObject_CallFunction(callable, "I", group), *interrupt = NULL;
+    if (!made && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_WriteUnraisable(callable);
+    if (PyErr_Occurred()) {
+        interrupt = ext_take_exception();
+        grow(group, callable);
+    }
+    Py_XDECREF(made);
+    return interrupt;
+}
+
+bool ext_run_grow(stk_run *run, PyObject *callable)
+{
+    PyObject *raised = NULL;
     const uint64_t shortage = stk_run_short_groups(run);
-    for (uint32_t g = 1; g < STK_MAX_GROUPS && shortage >> g; g++)
-        if (shortage >> g & 1) grow(g, callable);
+    for (uint32_t g = 1; g < STK_MAX_GROUPS && shortage >> g; g++) {
+        PyObject *interrupt = shortage >> g & 1 ? grow_unless_interrupted(g, callable) : NULL;
+        if (interrupt) Py_XSETREF(raised, interrupt);
+    }
+    if (!raised) return true;
+    PyErr_SetObject((PyObject *)Py_TYPE(raised), raised);
+    Py_DECREF(raised);
+    return false;
 }
 
 static void work(ext_state *state, stk_lane *lane)

@@ -29,8 +29,9 @@ PyObject *ext_port(PyObject *module, PyObject *args);
 PyObject *ext_notify(PyObject *module, PyObject *args);
 PyObject *ext_hear(PyObject *module, PyObject *arg);
 
-/* Calls `callable` with the number of each group that one more lane would help. */
-void ext_run_grow(stk_run *run, PyObject *callable);
+/* Calls `callable` with the number of each group that one more lane would help.  False with an
+ * exception: Ctrl-C meanwhile. */
+bool ext_run_grow(stk_run *run, PyObject *callable);
 
 /* lane_value.c */
 

@@ -71,7 +71,7 @@ static stk_err wait_items(stk_run *core, int64_t timeout, PyObject *grow, taken 
     stk_err err = stk_run_next_items(core, STK_NOWAIT, most, t->items, &t->n, &t->diag);
     const int64_t deadline = timeout == STK_FOREVER ? STK_FOREVER : ext_now_ns() + timeout;
     while ((err == STK_ETIMEOUT || err == STK_EAGAIN) && timeout != STK_NOWAIT) {
-        if (grow != Py_None) ext_run_grow(core, grow);
+        if (grow != Py_None && !ext_run_grow(core, grow)) return STK_OK;
         const int64_t wait = slice(deadline);
         Py_BEGIN_ALLOW_THREADS
         err = stk_run_next_items(core, wait, most, t->items, &t->n, &t->diag);

@@ -46,27 +46,36 @@ class Lanes:
         self._run = run
         self._groups = groups  # number g stands at g - 1
         self._context = context  # of whoever started the pipeline
+        self._places = [[group] * group.limit for group in groups]  # each thread takes one
         self._lock = threading.Lock()  # guards everything below
         self._threads: list[threading.Thread] = []
         self._made = [0] * len(groups)
 
     def grow(self, number: int) -> None:
-        """One more thread for a group, if it may have one."""
+        """One more thread for a group, if it may have one.
+
+        Where Ctrl-C ends this, nobody knows whether there will be one: then it may be called again.
+        """
         group = self._groups[number - 1]
         with self._lock:
             if self._made[number - 1] >= group.limit:
                 return
-            self._made[number - 1] += 1
-            count = self._made[number - 1]
+            count = self._made[number - 1] + 1
             thread = threading.Thread(
                 target=self._context.copy().run,
-                args=(group.loop.run, self._run, number)
-                if group.loop is not None
-                else (_work, self._run, number, self.grow, group),
+                args=(_live, self, self._run, number),
                 name=f"{_PREFIX}-{group.name}" if group.limit == 1 else f"{_PREFIX}-{group.name}-{count}",
             )
             self._threads.append(thread)
             thread.start()
+            self._made[number - 1] = count
+
+    def enter(self, number: int) -> Group | None:
+        """What a thread is for; None: there are enough without it."""
+        try:
+            return self._places[number - 1].pop()
+        except IndexError:
+            return None
 
     def start(self) -> None:
         """One thread of each group; more are made when one of them, or a reader, sees work for them."""
@@ -83,7 +92,7 @@ class Lanes:
 
         deadline = time.monotonic() + timeout
         with self._lock:
-            threads = list(self._threads)
+            threads = [thread for thread in self._threads if thread.ident is not None]
         me = threading.current_thread()
         if me in threads:
             return []
@@ -118,6 +127,20 @@ def _cancel_all() -> None:
         lanes.cancel()
 
 
+def _live(lanes: Lanes, run: _stoker.Run, number: int) -> None:
+    group = lanes.enter(number)
+    try:
+        if group is None:
+            return
+        if group.loop is not None:
+            group.loop.run(run, number)
+        else:
+            _work(run, number, lanes.grow, group)
+    finally:
+        # Errors that the run keeps refer to the frames of ops, and through them to these two.
+        del lanes, run, group
+
+
 def _work(run: _stoker.Run, number: int, grow: Callable[[int], None], group: Group) -> None:
     try:
         _stoker.lane(run, number, grow)
@@ -126,5 +149,4 @@ def _work(run: _stoker.Run, number: int, grow: Callable[[int], None], group: Gro
             _stoker.source_finish(group.source)
         for closing in group.closing:
             closing.close()
-        # Errors that the run keeps refer to the frames of ops, and through them to this one.
         del run, grow, group

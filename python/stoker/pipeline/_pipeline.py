@@ -141,7 +141,12 @@ class Pipeline:
         self._lanes = lanes
         self._grow = lanes.grow if self._groups else None
         self._run = run
-        lanes.start()
+        try:
+            lanes.start()
+        except BaseException:  # Ctrl-C, say: not all of its threads are there
+            self._stopped = True
+            run.cancel()
+            raise
         self._next_report = time.monotonic() + self._report_interval
         return run
 

@@ -151,17 +151,17 @@ def get_default_background_tasks() -> list[BackgroundTask | BackgroundTaskFactor
 
 
 def set_default_background_tasks(
-    background_tasks: Sequence[BackgroundTask | BackgroundTaskFactory] | None = None,
+    tasks: Sequence[BackgroundTask | BackgroundTaskFactory] | None = None,
 ) -> None:
     """None: nothing."""
     global _background_tasks
-    _background_tasks = tuple(background_tasks or ())
+    _background_tasks = tuple(tasks or ())
 
 
-def set_compact_log(compact: bool) -> None:
+def set_compact_log(value: bool) -> None:
     """Whether an error is logged in one line, without its traceback."""
     global _compact_log
-    _compact_log = bool(compact)
+    _compact_log = bool(value)
 
 
 def is_compact_log() -> bool:

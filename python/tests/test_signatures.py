@@ -1,0 +1,107 @@
+"""Public functions and methods take what programs give them, by the same names and with the same defaults."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+
+import pytest
+
+BUILD = (
+    "num_threads, max_failures=-1, report_stats_interval=-1, queue_class=None, task_hook_factory=None"
+)
+PRIORITY = "max_workers=None, thread_name_prefix='', initializer=None, initargs=()"
+
+EXPECTED = {
+    "pipeline": {
+        "Pipeline.start": "*, timeout=None, **kwargs",
+        "Pipeline.stop": "*, timeout=None",
+        "Pipeline.auto_stop": "*, timeout=None",
+        "Pipeline.get_item": "*, timeout=None",
+        "Pipeline.get_iterator": "*, timeout=None",
+        "Pipeline.__iter__": "",
+        "build_pipeline": f"config, /, *, {BUILD}, stage_id=0, background_tasks=None, use_thread_output_queue=False",
+        "iterate_in_subprocess": "fn, *, buffer_size=3, initializer=None, mp_context=None, timeout=None, "
+        "daemon=False, arena=None",
+        "run_pipeline_in_subprocess": f"config, /, *, {BUILD}, background_tasks=None, "
+        "use_thread_output_queue=False, **kwargs",
+        "iterate_in_subinterpreter": "fn, *, buffer_size=3, initializer=None, timeout=None",
+        "run_pipeline_in_subinterpreter": f"config, /, *, {BUILD}, background_tasks=None, "
+        "use_thread_output_queue=False, buffer_size=3, initializer=None, timeout=None",
+        "PriorityThreadPoolExecutor": PRIORITY,
+        "PriorityInterpreterPoolExecutor": PRIORITY,
+        "SharedMemoryRingBuffer": "capacity, *, acquire_timeout=60",
+        "SharedMemorySegmentPool": "segment_size, count, *, acquire_timeout=60",
+        "cache_iterator": "src, num_caches, *, return_caches_after=None, stop_after=None, delete_src=True",
+        "TaskHook.stage_hook": "",
+        "TaskHook.task_hook": "input_item=None",
+        "TaskStatsHook": "info, interval=-1",
+        "TaskStatsHook.interval_stats_callback": "stats",
+        "TaskPerfStats": "num_tasks, num_failures, ave_time, p90_time, p99_time",
+        "AsyncQueue": "info, *, buffer_size=1",
+        "AsyncQueue.stage_hook": "",
+        "StatsQueue": "info, *, buffer_size=1, interval=-1",
+        "StatsQueue.interval_stats_callback": "stats",
+        "QueuePerfStats": "elapsed, num_items, ave_put_time, ave_get_time, p90_put_time, p99_put_time, "
+        "p90_get_time, p99_get_time, occupancy_rate, qps=None",
+        "StageInfo": "pipeline_id, stage_id, stage_name, concurrency=None",
+        "create_task": "coro, name=None, log_cancelled=False, suppress_repeated_logs=False, "
+        "suppression_threshold=5, suppression_warning_interval=100",
+        "BackgroundTask.run": "",
+        "ProcessGroupStatsMonitor": "callback, interval=60, mp_context=None",
+        "profile_pipeline": "cfg, num_inputs=1000, *, callback=None, hook=None",
+        "ProfileResult": "name, stats",
+        "ProfileHook.stage_profile_hook": "stage, concurrency",
+        "ProfileHook.pipeline_profile_hook": "",
+    },
+    "pipeline.config": {
+        "set_compact_log": "value",
+        "set_default_background_tasks": "tasks=None",
+        "set_default_build_callback": "callback=None",
+        "set_default_hook_class": "hook_class=None",
+        "set_default_queue_class": "queue_class=None",
+    },
+    "pipeline.defs": {
+        "PlacementConfig": "target, name='placement', buffer_size=1",
+        "ProcessPoolExecutorConfig": "max_workers=None, initializer=None, initargs=(), mp_context=None",
+        "InterpreterPoolExecutorConfig": "max_workers=None, initializer=None, initargs=()",
+    },
+    "source": {
+        "DistributedDeterministicSampler": "n, /, *, rank, world_size, ddp_drop_last_distributed_round=True",
+        "DistributedRandomSampler": "n, /, *, rank, world_size, num_draws=None, weights=None, seed=0, "
+        "ddp_drop_last_distributed_round=True",
+        "DistributedRandomSampler.shuffle": "seed",
+    },
+    "source.utils": {
+        "MergeIterator": "iterables, *, weights=None, stop_after=0, seed=0",
+        "embed_shuffle": "src, /, *, shuffle_last=False, epoch=0",
+        "repeat_source": "src, /, epoch=0",
+    },
+    "source.local_directory": {"LocalDirectory": "root, pattern", "LocalDirectory.shuffle": "seed"},
+    "source.imagenet": {"ImageNet": "root, split='val'", "get_mappings": "", "parse_wnid": "s"},
+    "dataloader": {
+        "DataLoader": "src, *, preprocessor=None, batch_size=None, drop_last=False, aggregator=None, "
+        "transfer_fn=None, buffer_size=3, num_threads=8, timeout=None, output_order='completion'",
+        "CacheDataLoader": "dl, num_caches, return_caches_after, stop_after=None",
+        "get_pytorch_dataloader": "dataset, batch_size=1, shuffle=False, sampler=None, batch_sampler=None, "
+        "num_workers=1, collate_fn=None, pin_memory=False, drop_last=False, timeout=None, worker_init_fn=None, "
+        "multiprocessing_context=None, generator=None, *, prefetch_factor=2, persistent_workers=False, "
+        "pin_memory_device=None, in_order=False, worker_init_concurrency=None",
+    },
+}
+
+
+def signature(thing) -> str:
+    parameters = inspect.signature(thing).parameters.values()
+    bare = [p.replace(annotation=p.empty) for p in parameters if p.name != "self"]
+    return str(inspect.Signature(bare))[1:-1]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module, names in EXPECTED.items() for name in names]
+)
+def test_signature(module, name):
+    thing = import_module(f"stoker.{module}")
+    for part in name.split("."):
+        thing = getattr(thing, part)
+    assert signature(thing) == EXPECTED[module][name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.pipeline import AsyncQueue, StatsQueue, TaskStatsHook, config
+from stoker.pipeline import AsyncQueue, PipelineBuilder, StatsQueue, TaskStatsHook, config
 from support import ok
 
 PREFIXES = ("STOKER", "SPDL")
@@ -121,6 +121,22 @@ def test_compact_log(monkeypatch, prefix):
     monkeypatch.setenv(f"{prefix}_PIPELINE_COMPACT_LOG", "0")
     config.set_compact_log(True)
     assert config.is_compact_log()
+
+
+class Lines:
+    def __repr__(self):
+        return "a\nb"
+
+
+def test_compact_logs_have_one_line_for_an_item(caplog):
+    def op(item):
+        raise LookupError("no\n such thing")
+
+    config.set_compact_log(True)
+    assert list(PipelineBuilder().add_source([Lines()]).pipe(op).add_sink(1).build(num_threads=1)) == []
+    (record,) = (record for record in caplog.records if record.levelname == "ERROR")
+    assert record.exc_info is None and "item 0: a b: LookupError: no such thing (" in record.getMessage()
+    assert record.getMessage().endswith(":op)") and "test_config.py:" in record.getMessage()
 
 
 def test_a_bad_value_does_not_hide_the_error_that_is_logged(monkeypatch, caplog):

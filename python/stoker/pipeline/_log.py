@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from ._info import StageInfo
 
-__all__ = ["FailureLog"]
+__all__ = ["FailureLog", "in_one_line", "place_of", "shorten"]
 
 _LOGGED: Final = 10  # failures of a stage that are logged one by one; all are counted
 _REPR: Final = 100  # characters of an item
@@ -39,9 +39,26 @@ class FailureLog:
         logger = logging.getLogger("stoker.pipeline")
         last = "; later failures of this stage are counted only" if count == _LOGGED else ""
         if is_compact_log():
-            logger.error("%s: %s: %s%s", text, type(error).__name__, error, last)
+            logger.error("%s: %s%s", " ".join(text.split()), in_one_line(error), last)
         else:
             logger.error("%s%s", text, last, exc_info=(type(error), error, error.__traceback__))
+
+
+def place_of(error: BaseException) -> tuple[str, int, str]:
+    """Where it was raised: file, line, function."""
+    trace = error.__traceback__
+    if trace is None:
+        return "", 0, ""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    return code.co_filename, trace.tb_lineno, code.co_name
+
+
+def in_one_line(error: BaseException) -> str:
+    """For compact logs."""
+    file, line, function = place_of(error)
+    return f"{type(error).__name__}: {' '.join(str(error).split())} ({file}:{line}:{function})"
 
 
 def shorten(item: object) -> str:

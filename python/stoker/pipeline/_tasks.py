@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from . import config
+from ._log import in_one_line, place_of
 from ._report import LOGGER
 
 __all__ = ["BackgroundTask", "BackgroundTaskFactory", "background", "create_task", "log_error"]
@@ -56,7 +57,7 @@ def _log_end(log_cancelled: bool, limits: tuple[int, int] | None, task: asyncio.
         log_error(name, error)
         return
     threshold, every = limits
-    count = _count(task.get_loop(), (name, type(error), *_place(error)))
+    count = _count(task.get_loop(), (name, type(error), *place_of(error)))
     if count <= threshold:
         log_error(name, error)
     beyond = count - threshold
@@ -75,20 +76,7 @@ def log_error(name: str, error: BaseException) -> None:
     if not config.is_compact_log():
         LOGGER.error("[%s] %s: %s", name, type(error).__name__, error, exc_info=error)
         return
-    file, line, function = _place(error)
-    text = " ".join(str(error).split())
-    LOGGER.error("[%s] %s: %s (%s:%d:%s)", name, type(error).__name__, text, file, line, function)
-
-
-def _place(error: BaseException) -> tuple[str, int, str]:
-    """Where it was raised: file, line, function."""
-    trace = error.__traceback__
-    if trace is None:
-        return "", 0, ""
-    while trace.tb_next is not None:
-        trace = trace.tb_next
-    code = trace.tb_frame.f_code
-    return code.co_filename, trace.tb_lineno, code.co_name
+    LOGGER.error("[%s] %s", name, in_one_line(error))
 
 
 _lock = threading.Lock()  # guards everything below: each pipeline has a thread with a loop

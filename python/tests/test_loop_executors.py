@@ -123,6 +123,41 @@ def test_what_an_op_in_a_process_raises_comes_as_text(processes):
     assert __file__ in str(cause)
 
 
+@pytest.mark.parametrize("kind", ["pooled", "timed", "steps"])
+def test_failures_of_sync_ops_on_the_loop_are_no_garbage(kind):
+    import gc
+    import weakref
+
+    class Broken(Exception):
+        pass
+
+    refs = []
+
+    def op(x):
+        error = Broken(x)
+        refs.append(weakref.ref(error))
+        try:
+            raise error
+        finally:
+            del error
+
+    def steps(x):
+        yield x
+        op(x)
+
+    with ThreadPoolExecutor(1) as pool:
+        stage = Pipe(steps if kind == "steps" else op, **{"timeout": 50} if kind == "timed" else {"executor": pool})
+        pipeline = chain(stage, src=range(30))
+        gc.collect()
+        gc.disable()
+        try:
+            assert read(pipeline)[1] is None
+            assert len(refs) == 30
+            assert sum(ref() is not None for ref in refs) <= 12  # those that the pipeline lists
+        finally:
+            gc.enable()
+
+
 class Unpicklable(Exception):
     def __init__(self, a, b):
         super().__init__(a)

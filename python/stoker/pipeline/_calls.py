@@ -84,32 +84,33 @@ def workers_of(executor: Executor) -> Workers:
 
 class _Submitted:
     def __init__(self, executor: Executor, function: Callable[[Any], Any], item: Any) -> None:
-        self._begun: float | None = None
+        self._begun: list[float] = []
         if workers_of(executor) == "threads":
-            self._submitted = executor.submit(self._run, function, item)
+            self._submitted = executor.submit(_noted, self._begun, function, item)
         else:
             self._submitted = executor.submit(function, item)
         self.future = asyncio.wrap_future(self._submitted)
 
-    def _run(self, function: Callable[[Any], Any], item: Any) -> Any:
-        self._begun = time.monotonic()
-        return function(item)
-
     def elapsed(self) -> float:
-        if self._begun is None and self._submitted.running():
-            self._begun = time.monotonic()  # all that is known where it is no thread of ours
-        return 0.0 if self._begun is None else time.monotonic() - self._begun
+        if not self._begun and self._submitted.running():
+            self._begun.append(time.monotonic())  # all that is known where it is no thread of ours
+        return time.monotonic() - self._begun[0] if self._begun else 0.0
 
     def abandon(self) -> None:
         self.future.cancel()
 
 
+def _noted(begun: list[float], function: Callable[[Any], Any], item: Any) -> Any:
+    begun.append(time.monotonic())
+    return function(item)
+
+
 async def result_of(running: Running, seconds: float | None, text: str) -> Any:
     """TimeoutError(text) once it has run for `seconds`, when it is abandoned."""
-    if seconds is None:
-        return await running.future
     wait = seconds
     try:
+        if seconds is None or wait is None:
+            return await running.future
         while not (await asyncio.wait((running.future,), timeout=max(0.0, wait)))[0]:
             wait = seconds - running.elapsed()
             if wait <= 0:
@@ -118,6 +119,7 @@ async def result_of(running: Running, seconds: float | None, text: str) -> Any:
         return running.future.result()
     finally:
         running.future.cancel()
+        del running  # an error of the future refers to this frame
 
 
 def sync_call(

@@ -127,6 +127,7 @@ class _Call:
         except BaseException as error:
             self._error = error
         self._item = None
+        del self  # the error refers to this frame
 
     def elapsed(self) -> float:
         """Seconds since a thread took it on; 0 while it waits for one."""

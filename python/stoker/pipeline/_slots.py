@@ -32,6 +32,7 @@ def _resume(steps: Any, waits_for: Any, context: Context) -> Generator[Any, Any,
             given, step = (yield waits_for), steps.send
         except BaseException as error:
             given, step = error, steps.throw
+        waits_for = None  # a future's exception will refer to this frame
         try:
             waits_for = context.run(step, given)
         except StopIteration as stop:
@@ -187,8 +188,10 @@ class _Slots:
     async def _finish(
         self, slip: _stoker.Slip, steps: Any, waits_for: Any, context: Context
     ) -> None:
+        going_on = _resume(steps, waits_for, context)
+        del waits_for  # as there
         try:
-            result = await _resume(steps, waits_for, context)
+            result = await going_on
         except StageOver:
             raise
         except BaseException as error:

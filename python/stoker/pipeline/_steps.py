@@ -42,10 +42,13 @@ def stepping(
             if left is not None and left <= 0:
                 raise TimeoutError(text)
             running = place.begin(function, argument)
-            result = await result_of(running, left, text)
-            if left is not None:
-                left -= running.elapsed()
-            return result
+            try:
+                result = await result_of(running, left, text)
+                if left is not None:
+                    left -= running.elapsed()
+                return result
+            finally:
+                del running  # an error of its future refers to this frame
 
         if place.workers in ("processes", "interpreters"):  # which a generator cannot leave
             whole = ListOf(op)

@@ -93,6 +93,17 @@ def test_breaking_out_loses_nothing():
     assert got == list(range(1000))
 
 
+@pytest.mark.parametrize("with_it", [lambda pipeline: pipeline, lambda pipeline: pipeline.auto_stop()])
+def test_ctrl_c_is_not_replaced_by_a_failure(with_it, caplog):
+    """What an `except Exception` must not see is not hidden by what stop() raises."""
+    for error, seen in [(KeyboardInterrupt(), KeyboardInterrupt), (KeyError(), ExceptionGroup)]:
+        pipeline = chain(Pipe(lambda x: 1 // 0), max_failures=0)
+        with pytest.raises(seen), with_it(pipeline):
+            until(lambda p=pipeline: p.failures())
+            raise error
+    assert caplog.text.count("the pipeline did not end well") == 1
+
+
 @pytest.mark.parametrize("sink", [1, 4])
 def test_what_is_left_after_a_stop(sink):
     pipeline = chain(Pipe(same), src=itertools.count(), sink=sink)

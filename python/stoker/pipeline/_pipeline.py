@@ -221,19 +221,34 @@ class Pipeline:
 
     @contextmanager
     def auto_stop(self, *, timeout: float | None = None) -> Iterator[None]:
-        """Starts, and stops at the end of the `with`."""
+        """Starts, and stops at the end of the `with`.
+
+        Where Ctrl-C or an exit ends that, what stop() raises does not replace it: it is logged.
+        """
         self.start()
         try:
             yield
-        finally:
-            self.stop(timeout=timeout)
+        except BaseException as error:
+            self._stop_after(error, timeout)
+            raise
+        self.stop(timeout=timeout)
 
     def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        self.stop()
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        self._stop_after(error, None)
+
+    def _stop_after(self, error: BaseException | None, timeout: float | None) -> None:
+        try:
+            self.stop(timeout=timeout)
+        except Exception:
+            if error is None or isinstance(error, Exception):
+                raise
+            import logging
+
+            logging.getLogger("stoker.pipeline").exception("the pipeline did not end well")
 
     # --- reading ---
 

@@ -24,6 +24,9 @@ typedef struct stk_times {
  * `zeros`: so many more that took no time. */
 STK_API double stk_times_quantile(const stk_times *t, uint64_t zeros, double q);
 
+/* Their mean in ns, within an eighth; 0: there are none. */
+STK_API double stk_times_mean(const stk_times *t);
+
 typedef struct stk_stage_stats {
     char name[STK_NAME_SIZE];
     const char *kind; /* "source", "map", "expand", "batch", "unbatch", "route", "merge", "sink" */

@@ -14,12 +14,18 @@ static void free_snapshot(PyObject *capsule)
     stk_stats_free(&stats);
 }
 
+/* Of tasks that went well, as all of the times are. */
+static double mean_of(const stk_stage_stats *s)
+{
+    if (s->failed > 0 || s->items == 0) return stk_times_mean(&s->times);
+    return (double)s->busy_ns / (double)s->items;
+}
+
 /* (index of the stage, tasks, failures, mean, p90, p99) */
 static PyObject *task_tuple(size_t index, const stk_stage_stats *s)
 {
     return Py_BuildValue("nKKddd", (Py_ssize_t)index, (unsigned long long)(s->items + s->failed),
-                         (unsigned long long)s->failed,
-                         s->items > 0 ? seconds((double)s->busy_ns / (double)s->items) : 0.0,
+                         (unsigned long long)s->failed, seconds(mean_of(s)),
                          seconds(stk_times_quantile(&s->times, 0, 0.9)),
                          seconds(stk_times_quantile(&s->times, 0, 0.99)));
 }

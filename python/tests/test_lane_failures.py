@@ -325,7 +325,7 @@ def test_what_is_logged(caplog):
 
 
 def test_stop_says_how_many_were_lost(caplog):
-    caplog.set_level(logging.INFO, "stoker.pipeline")
+    caplog.set_level(logging.WARNING, "stoker.pipeline")
     pipeline = chain(Pipe(fails(*range(30)), name="load"), Pipe(fails(35), name="use"), src=range(40))
     with pipeline.auto_stop():
         list(pipeline)

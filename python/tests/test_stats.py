@@ -138,6 +138,19 @@ def test_figures_of_tasks_and_queues():
     assert all(0 <= q.occupancy_rate <= 1 for _, q in queues) and queues[-1][0].stage_name == "sink"
 
 
+def test_times_are_of_tasks_that_succeed():
+    def op(x):
+        if x:
+            pass_time(0.1)
+            raise LookupError(x)
+
+    pipeline = PipelineBuilder().add_source([0, 1, 2]).pipe(op).add_sink(2).build(num_threads=1)
+    assert list(pipeline) == []
+    ((_, stats),) = pipeline.task_stats()
+    assert (stats.num_tasks, stats.num_failures) == (3, 2)
+    assert 0 < stats.ave_time < 0.05 and stats.p99_time < 0.05
+
+
 def test_puts_wait_for_a_slow_reader():
     pipeline = PipelineBuilder().add_source(range(40)).pipe(same).add_sink(1).build(num_threads=1)
     for _ in pipeline:

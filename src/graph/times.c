@@ -47,6 +47,17 @@ double stk_times_quantile(const stk_times *t, uint64_t zeros, double q)
     return begin_of(last + 1); /* rounding */
 }
 
+double stk_times_mean(const stk_times *t)
+{
+    double sum = 0;
+    uint64_t all = 0;
+    for (size_t i = 0; i < STK_TIMES_SIZE; i++) {
+        sum += (double)t->num[i] * (begin_of(i) + begin_of(i + 1)) / 2;
+        all += t->num[i];
+    }
+    return all > 0 ? sum / (double)all : 0;
+}
+
 static void subtract(stk_times *t, const stk_times *before)
 {
     for (size_t i = 0; i < STK_TIMES_SIZE; i++) t->num[i] -= before->num[i];

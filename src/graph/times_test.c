@@ -14,7 +14,7 @@ static void fresh(void)
 static void nothing_takes_no_time(void)
 {
     fresh();
-    CHECK(stk_times_quantile(&t, 0, 0.9) == 0);
+    CHECK(stk_times_quantile(&t, 0, 0.9) == 0 && stk_times_mean(&t) == 0);
     CHECK(stk_times_quantile(&t, 5, 0.99) == 0);
 }
 
@@ -25,6 +25,8 @@ static void within_a_quarter(void)
         times_add(&t, ns, 10);
         const double p90 = stk_times_quantile(&t, 0, 0.9);
         CHECK(p90 >= 0.8 * (double)ns && p90 <= 1.25 * (double)ns);
+        const double mean = stk_times_mean(&t);
+        CHECK(mean >= 0.875 * (double)ns && mean <= 1.125 * (double)ns);
     }
 }
 

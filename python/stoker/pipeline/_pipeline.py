@@ -380,10 +380,12 @@ class Pipeline:
 
     def _log_totals(self, run: _stoker.Run) -> None:
         """Once, at the end, to those who want it: what tasks and queues did."""
-        if self._logged or logger_for_info() is None:
+        if logger_for_info() is None:
             return
-        self._logged = True
-        self._log(perf(run, self._infos))
+        with self._lock:
+            logged, self._logged = self._logged, True
+        if not logged:
+            self._log(perf(run, self._infos))
 
     def _log(self, figures: Perf) -> None:
         """Users' hooks and queues say for themselves what they have seen."""

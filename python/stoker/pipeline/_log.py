@@ -14,6 +14,7 @@ __all__ = ["FailureLog", "in_one_line", "place_of", "shorten"]
 
 _LOGGED: Final = 10  # failures of a stage that are logged one by one; all are counted
 _REPR: Final = 100  # characters of an item
+_DEPTH: Final = 3  # of containers in containers
 
 
 class FailureLog:
@@ -62,8 +63,34 @@ def in_one_line(error: BaseException) -> str:
 
 
 def shorten(item: object) -> str:
+    """The beginning of repr(item), without the rest being made where the item is large."""
     try:
-        text = repr(item)
+        text = _beginning(item, 0)
     except Exception as error:
         text = f"<{type(item).__name__}, whose repr raised {type(error).__name__}>"
     return text if len(text) <= _REPR else f"{text[: _REPR - 3]}..."
+
+
+def _beginning(item: object, depth: int) -> str:
+    """repr(item), or at least as much of it as is shown."""
+    kind = type(item)
+    if depth > _DEPTH:
+        return repr(item)
+    if kind in (str, bytes, bytearray):
+        assert isinstance(item, (str, bytes, bytearray))
+        return repr(item[: _REPR + 1])
+    if kind is list or kind is tuple:
+        assert isinstance(item, (list, tuple))
+        text = "[" if kind is list else "("
+        for value in item:
+            text += f"{_beginning(value, depth + 1)}, "
+            if len(text) > _REPR + 2:
+                return text
+    if kind is dict:
+        assert isinstance(item, dict)
+        text = "{"
+        for key, value in item.items():
+            text += f"{_beginning(key, depth + 1)}: {_beginning(value, depth + 1)}, "
+            if len(text) > _REPR + 2:
+                return text
+    return repr(item)

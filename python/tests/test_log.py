@@ -1,0 +1,83 @@
+"""What log records and notes say of an item."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker.pipeline._log import shorten
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def nested(depth: int) -> list:
+    return [nested(depth - 1)] * 3 if depth else [1, "two"]
+
+
+CIRCLE: list = [1]
+CIRCLE.append(CIRCLE)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        None,
+        7,
+        "short",
+        'quotes " and \'',
+        "x" * 98,
+        "x" * 99,
+        "x" * 1000,
+        "'" * 1000,
+        "\\" * 1000,
+        b"\x00" * 1000,
+        bytearray(b"ab" * 500),
+        [],
+        (),
+        {},
+        (1,),
+        [1, 2],
+        list(range(34)),
+        list(range(35)),
+        list(range(36)),
+        tuple(range(1000)),
+        ["x" * 200, 1],
+        [b"a" * 95],
+        {"a": list(range(100)), "b": 1},
+        {i: str(i) for i in range(100)},
+        {"key": b"x" * 200},
+        nested(2),
+        nested(6),
+        CIRCLE,
+        {1, 2},
+        range(5),
+        object,
+    ],
+)
+def test_the_beginning_of_the_repr(item):
+    assert shorten(item) == cut(repr(item))
+
+
+class Counted:
+    made = 0
+
+    def __repr__(self):
+        Counted.made += 1
+        return "Counted()"
+
+
+@pytest.mark.parametrize("item", [[Counted()] * 10000, {i: Counted() for i in range(10000)}, [[Counted()] * 10000]])
+def test_no_more_of_it_is_made(item):
+    Counted.made = 0
+    shorten(item)
+    assert Counted.made < 20
+
+
+def test_a_repr_that_fails():
+    class Broken:
+        def __repr__(self):
+            raise KeyError
+
+    assert shorten(Broken()) == "<Broken, whose repr raised KeyError>"
+    assert shorten([Broken()]) == "<list, whose repr raised KeyError>"

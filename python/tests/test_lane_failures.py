@@ -146,12 +146,12 @@ def test_at_once_while_others_run():
 
     def op(x):
         if x == 1:
+            gate.until_inside(1)
             raise ValueError(x)
         return gate(x)
 
     pipeline = chain(Pipe(op, concurrency=2, max_failures=0), src=[0, 1])
     pipeline.start()
-    gate.until_inside(1)
     try:
         with pytest.raises(PipelineFailure):
             pipeline.get_item(timeout=5)

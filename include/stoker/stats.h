@@ -18,13 +18,14 @@ STK_BEGIN
 
 typedef struct stk_times {
     uint64_t num[STK_TIMES_SIZE];
+    double sum_ns;
 } stk_times;
 
 /* The duration in ns that a share `q` of them does not exceed, within a quarter; 0: there are none.
  * `zeros`: so many more that took no time. */
 STK_API double stk_times_quantile(const stk_times *t, uint64_t zeros, double q);
 
-/* Their mean in ns, within an eighth; 0: there are none. */
+/* Their mean in ns; 0: there are none. */
 STK_API double stk_times_mean(const stk_times *t);
 
 typedef struct stk_stage_stats {

@@ -26,6 +26,7 @@ static double begin_of(size_t slot)
 void times_add(stk_times *t, int64_t ns, uint64_t num)
 {
     t->num[slot_of(ns)] += num;
+    t->sum_ns += (double)ns * (double)num;
 }
 
 double stk_times_quantile(const stk_times *t, uint64_t zeros, double q)
@@ -49,18 +50,15 @@ double stk_times_quantile(const stk_times *t, uint64_t zeros, double q)
 
 double stk_times_mean(const stk_times *t)
 {
-    double sum = 0;
     uint64_t all = 0;
-    for (size_t i = 0; i < STK_TIMES_SIZE; i++) {
-        sum += (double)t->num[i] * (begin_of(i) + begin_of(i + 1)) / 2;
-        all += t->num[i];
-    }
-    return all > 0 ? sum / (double)all : 0;
+    for (size_t i = 0; i < STK_TIMES_SIZE; i++) all += t->num[i];
+    return all > 0 ? t->sum_ns / (double)all : 0;
 }
 
 static void subtract(stk_times *t, const stk_times *before)
 {
     for (size_t i = 0; i < STK_TIMES_SIZE; i++) t->num[i] -= before->num[i];
+    t->sum_ns -= before->sum_ns;
 }
 
 static double share_since(double now, int64_t elapsed, double then, int64_t before)

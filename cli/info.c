@@ -111,7 +111,8 @@ const command info_command = {
     .args = "FILE...",
     .help = "say what images are, and whether they decode",
     .about = "A line for each file: format, size as stored, channels and bits, orientation, and\n"
-             "whether the whole image decodes.  The exit code is 1 when one of them does not.",
+             "whether the whole image decodes.  The exit code is 1 when one of them does not, or\n"
+             "cannot be read.",
     .min_args = 1,
     .max_args = SIZE_MAX,
     .options = options,

@@ -53,7 +53,7 @@ static void print_commands(FILE *to)
     for (size_t i = 0; i < NUM_COMMANDS; i++) {
         char left[64];
         snprintf(left, sizeof(left), "%s %s", commands[i]->name, commands[i]->args);
-        fprintf(to, "  %-16s  %s\n", left, commands[i]->help);
+        fprintf(to, "  %-17s  %s\n", left, commands[i]->help);
     }
     fprintf(to, "\n\"stoker COMMAND --help\" explains one of them.\n\n%s", exit_codes);
 }

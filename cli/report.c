@@ -84,7 +84,8 @@ void report_print(const report *r, FILE *to)
 {
     if (r->diag.err && r->images == 0) return; /* the error says it all */
     say(to, "%s: %" PRId64 " images in %.2f s", r->dir, r->images, r->seconds);
-    if (r->classes >= 0) fprintf(to, ", %" PRId64 " classes", r->classes);
+    if (r->classes >= 0)
+        fprintf(to, ", %" PRId64 " class%s", r->classes, r->classes == 1 ? "" : "es");
     fprintf(to, ", %" PRId32 " threads%s\n\n", r->stats->num_threads,
             r->interrupted ? "; interrupted" : "");
     fprintf(to, "images/s       %10.1f\n", report_rate(r));

@@ -324,6 +324,14 @@ def test_what_is_logged(caplog):
     assert [error.id for error in pipeline.failures()] == list(range(10))
 
 
+def test_the_stage_is_named_once():
+    """Also where a read and stop() meet the same failure."""
+    pipeline = chain(Pipe(fails(1), on_error="raise"), src=range(3))
+    with pytest.raises(PipelineFailure) as caught, pipeline.auto_stop():
+        list(pipeline)
+    assert sum(note.startswith("Pipeline stage: ") for note in inner(caught.value).__notes__) == 1
+
+
 def test_stop_says_how_many_were_lost(caplog):
     caplog.set_level(logging.WARNING, "stoker.pipeline")
     pipeline = chain(Pipe(fails(*range(30)), name="load"), Pipe(fails(35), name="use"), src=range(40))

@@ -55,7 +55,8 @@ def explain(
     note = f"Pipeline stage: {first['stage']}"
     if isinstance(error, ForeignError):
         raised = _raised(first)
-        raised.add_note(note)
+        if note not in getattr(raised, "__notes__", ()):  # stop() may have met it, too
+            raised.add_note(note)
         return raised
     locate(error, first)
     if isinstance(error, TooManyFailuresError):

@@ -82,7 +82,10 @@ static int find(PyObject *op, PyObject *name)
 static void raise_missing(PyObject *op, PyObject *type, PyObject *name)
 {
     PyObject *names = batch_fields(op, NULL);
-    if (names) PyErr_Format(type, "the batch has no field %R: it has %R", name, names);
+    const bool label = PyUnicode_Check(name) && !PyUnicode_CompareWithASCIIString(name, "label");
+    if (names)
+        PyErr_Format(type, "the batch has no field %R: it has %R%s", name, names,
+                     label ? "; give the source labels" : "");
     Py_XDECREF(names);
 }
 

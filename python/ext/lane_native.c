@@ -79,6 +79,8 @@ static bool refuse(const ext_taker *t, PyObject *value)
                          : t->kind == STK_KIND_BYTES && path ? ": put ops.read() before it"
                          : t->kind == STK_KIND_KEY && !path && PyBytes_Check(value)
                              ? ": these are bytes already"
+                         : t->kind == STK_KIND_ARRAY && !path && !PyBytes_Check(value)
+                             ? ": aggregate() groups anything"
                              : "";
     PyErr_Format(PyExc_TypeError, "stage '%s' takes %s%s, not %.200s%s", t->name, takes(t->kind),
                  t->kind == STK_KIND_BATCH ? "" : ", a Sample of it, or a pair of it and a label",

@@ -48,7 +48,8 @@ def choice(name: str, value: object, choices: Sequence[str]) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+        among = "one of " if len(choices) > 1 else ""
+        raise ValueError(f"{name} must be {among}{', '.join(map(repr, choices))}, not {value!r}")
     return value
 
 

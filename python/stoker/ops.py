@@ -70,8 +70,9 @@ class decode_image(Op):
 
     `width`, `height`: of the result; both None keeps the size, which all images of a batch must share.
     `crop`: "random_resized" (torchvision's), "center", or None: the whole image is resized.
-    `filter`: antialiased as Pillow's, except "nearest".
+    `filter`: "bilinear", "bicubic", "lanczos" or "box", antialiased as Pillow's, or "nearest".
     `quality`: "exact" equals Pillow within 1 of 255; "fast" has 38 dB or more against that.
+    `color`: "rgb", or "gray", one channel.
     `flip`: how probable a left-right flip is.
     `scale`, `ratio`: area and width / height of a random crop.
     `resize`: the short side before a center crop (None: max(width, height) * 256 / 224).
@@ -201,7 +202,9 @@ class normalize(Op):
 
     `mean`, `std`: a number, or one for each channel.
     `scale`: 255 brings uint8 to the range 0 to 1 first, as torchvision; 1 takes raw units.
-    `dtype`, `layout`: of the result.
+    `dtype`: of the result: "float32", "float16", "bfloat16" or "uint8".
+    `layout`: of the result: "NHWC" or "NCHW".
+    `field`: the name of the field; the others stay as they are.
     """
 
     __slots__ = ("mean", "std", "scale", "dtype", "layout", "field")

@@ -113,7 +113,8 @@ class PipelineBuilder(Generic[T]):
     def add_source(self, source: Any, *, continuous: bool = False) -> PipelineBuilder[Any]:
         """Where items come from: one of stoker.source, or anything to iterate over.
 
-        `continuous`: over and over without end, and each `for` over the pipeline is one epoch.
+        `continuous`: over and over without end, and each `for` over the pipeline is one epoch.  An
+        iterator, as a generator is, has one pass: the epochs behind it are empty.
         """
         if self._src is not None:
             raise ValueError("the pipeline has a source already")
@@ -124,6 +125,7 @@ class PipelineBuilder(Generic[T]):
             raise TypeError(
                 f"a source must be iterable, or one of stoker.source "
                 f"({', '.join(_names_of_sources())}), not {type(source).__name__}"
+                f"{': call it first' if callable(source) else ''}"
             )
         self._src = SourceConfig(source, continuous)
         return self

@@ -125,7 +125,7 @@ class Pipeline:
         began = time.monotonic()
         with self._lock:
             if self._run is not None:
-                raise RuntimeError("The pipeline was already started.")
+                raise RuntimeError("The pipeline was already started. It runs once: build another to run again.")
             run = self._start_locked()
             if timeout is None or time.monotonic() - began <= timeout:
                 return
@@ -193,7 +193,8 @@ class Pipeline:
             for info, stage in zip(self._infos, stats["stages"], strict=True)
             if stage["failed"]
         )
-        logging.getLogger("stoker.pipeline").warning("%d items failed: %s", stats["failed"], stages)
+        items = "1 item" if stats["failed"] == 1 else f"{stats['failed']} items"
+        logging.getLogger("stoker.pipeline").warning("%s failed: %s", items, stages)
 
     def _keep_results(self, run: _stoker.Run) -> None:
         """Takes what a reader would find in the sink at this moment, and the failure behind it."""
@@ -253,7 +254,7 @@ class Pipeline:
     # --- reading ---
 
     def get_item(self, *, timeout: float | None = None) -> Any:
-        """The next batch.
+        """The next result.
 
         EOFError: that was all, or all of an epoch of a continuous source; TimeoutError: there was none
         within `timeout` seconds, and nothing is lost; PipelineFailure: the pipeline failed.

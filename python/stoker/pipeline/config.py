@@ -120,6 +120,7 @@ def get_default_profile_hook() -> ProfileHook | None:
 
 
 def set_default_profile_hook(hook: ProfileHook | None = None) -> None:
+    """`hook` is what profile_pipeline() calls around its runs; None: nothing again."""
     global _profile_hook
     _profile_hook = hook
 
@@ -130,6 +131,7 @@ def get_default_profile_callback() -> Callable[[ProfileResult], object] | None:
 
 
 def set_default_profile_callback(callback: Callable[[ProfileResult], object] | None = None) -> None:
+    """`callback` is called as callback(result) by profile_pipeline(); None: nothing again."""
     global _profile_callback
     _profile_callback = _function("callback", callback)
 

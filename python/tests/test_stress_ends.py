@@ -71,8 +71,9 @@ gc.collect()
 while left() != before:
     pass_time(0.001)
     gc.collect()
-# Python loses one in a callback of a weak set, and a thread whose start it interrupts.
-assert all("WeakSet" in where for _, where in lost), lost
+# Python loses one in a callback of a weak reference, a thread whose start it interrupts, and a file that it imports.
+assert not any("grow" in where for _, where in lost), lost
+odd = [(error, where) for error, where in odd if error is not ResourceWarning]
 assert all(error is KeyError and "Thread._bootstrap" in where for error, where in odd), odd
 print("end")
 """,

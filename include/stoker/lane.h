@@ -30,6 +30,13 @@ typedef void stk_lane_grow_fn(uint32_t group, void *ctx);
 STK_API STK_NODISCARD stk_err stk_lane_new(stk_run *run, uint32_t group, stk_lane_grow_fn *grow,
                                            void *ctx, stk_lane **out);
 
+/* Told inside stk_lane_work, without any lock held, which stage the lane begins to run: a text of
+ * the plan's, the same each time. */
+typedef void stk_lane_stage_fn(const char *stage, void *ctx);
+
+/* Before the lane's first work.  NULL: nobody is told. */
+STK_API void stk_lane_on_stage(stk_lane *lane, stk_lane_stage_fn *fn, void *ctx);
+
 /* Runs one task, if there is one.  STK_EAGAIN: nothing is ready; STK_ECANCELLED: the run has ended,
  * and the lane should. */
 STK_API STK_NODISCARD stk_err stk_lane_work(stk_lane *lane);

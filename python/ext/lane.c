@@ -49,33 +49,67 @@ bool ext_run_grow(stk_run *run, PyObject *callable)
     return false;
 }
 
-static void work(ext_state *state, stk_lane *lane)
+/* A thread has the name of the stage that it runs, for logs and profilers, behind its own. */
+typedef struct naming {
+    PyObject *thread; /* a threading.Thread, or None: names stay as they are */
+    PyObject *own;
+    const char *stage; /* NULL: it runs none */
+} naming;
+
+/* Not by the property `name`, which tells the system: a call for each burst. */
+static void rename_thread(naming *n, PyObject *name)
+{
+    if (!name || PyObject_SetAttrString(n->thread, "_name", name) < 0) PyErr_Clear();
+}
+
+static void on_stage(const char *stage, void *ctx)
+{
+    naming *n = ctx;
+    if (n->stage == stage) return;
+    n->stage = stage;
+    PyObject *name = PyUnicode_FromFormat("%U: %s", n->own, stage);
+    rename_thread(n, name);
+    Py_XDECREF(name);
+}
+
+static void off_stage(naming *n)
+{
+    if (!n->stage) return;
+    n->stage = NULL;
+    rename_thread(n, n->own);
+}
+
+static void work(ext_state *state, stk_lane *lane, naming *n)
 {
     int64_t breath = ext_now_ns();
     for (;;) {
         stk_err err = stk_lane_work(lane);
         stk_foreign_drain(state->domain);
         if (err == STK_EAGAIN) {
+            off_stage(n);
             Py_BEGIN_ALLOW_THREADS
             err = stk_lane_wait(lane, STK_FOREVER);
             Py_END_ALLOW_THREADS
             breath = ext_now_ns();
         }
-        if (err) return;
+        if (err) break;
         const int64_t now = ext_now_ns();
         if (now - breath < BREATH_NS) continue;
         Py_BEGIN_ALLOW_THREADS
         Py_END_ALLOW_THREADS
         breath = now;
     }
+    off_stage(n);
 }
 
 PyObject *ext_lane(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"run", "group", "grow", NULL};
+    static char *names[] = {"run", "group", "grow", "thread", NULL};
     PyObject *run, *callable;
     unsigned group;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OIO:lane", names, &run, &group, &callable))
+    naming n = {.thread = Py_None};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OIO|O:lane", names, &run, &group, &callable,
+                                     &n.thread))
         return NULL;
     ext_state *state = PyModule_GetState(module);
     stk_run *core = ext_run_borrow(state, run);
@@ -84,7 +118,11 @@ PyObject *ext_lane(PyObject *module, PyObject *args, PyObject *kwargs)
     stk_err err = stk_lane_new(core, group, grow, callable, &lane);
     if (err == STK_ECANCELLED) Py_RETURN_NONE;
     if (err) return ext_raise(err, NULL);
-    work(state, lane);
+    if (n.thread != Py_None && (n.own = PyObject_GetAttrString(n.thread, "name")))
+        stk_lane_on_stage(lane, on_stage, &n);
+    PyErr_Clear(); /* then it keeps its name */
+    work(state, lane, &n);
+    Py_XDECREF(n.own);
     Py_BEGIN_ALLOW_THREADS /* it may be the last of the run */
     stk_lane_free(&lane);
     Py_END_ALLOW_THREADS

@@ -14,8 +14,9 @@ static PyMethodDef functions[] = {
     FUNCTION(decode_image, PyDoc_STR("decode_image(data, seed, **options): one image as a Field, "
                                      "outside of any run.")),
     FUNCTION(lane,
-             PyDoc_STR("lane(run, group, grow): runs the stages of a group on this thread, to the "
-                       "run's end.  grow(group) asks for another thread.")),
+             PyDoc_STR("lane(run, group, grow, thread=None): runs the stages of a group on this "
+                       "thread, to the run's end.  grow(group) asks for another thread; the name "
+                       "of thread says which stage runs.")),
     FUNCTION(op_python, PyDoc_STR("op_python(kind, callable, report, text): an Op that calls it.  "
                                   "kind: map, expand, route or fold; report(exception, item, id) "
                                   "hears of failures.")),

@@ -1,5 +1,6 @@
 """The C core of stoker."""
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Self, TypedDict, Unpack, final
 
@@ -264,7 +265,9 @@ def batch_of(
 def sample_of(
     parts: tuple[Any, ...], id: int, epoch: int, key: str | None, label: Any, followed: bool, /
 ) -> Sample: ...
-def lane(run: Run, group: int, grow: Callable[[int], None]) -> None: ...
+def lane(
+    run: Run, group: int, grow: Callable[[int], None], thread: threading.Thread | None = None
+) -> None: ...
 def op_python(
     kind: str,
     callable: object,

@@ -260,7 +260,9 @@ def test_threads_are_made_on_demand():
 
 
 def test_names_of_threads():
+    """A worker has the name of its stage while it runs it, in logs and for who looks from outside."""
     names = set()
+    gate = Gate()
 
     def src():
         names.add(threading.current_thread().name)
@@ -268,10 +270,21 @@ def test_names_of_threads():
 
     def op(x):
         names.add(threading.current_thread().name)
+        return gate(x)
+
+    def then(x):
+        names.add(threading.current_thread().name)
         return x
 
-    assert list(chain(Pipe(op), src=src())) == [1]
-    assert names == {"stoker-source", "stoker-worker-1"}
+    pipeline = PipelineBuilder().add_source(src()).pipe(op, name="decode").pipe(then).add_sink(1).build(num_threads=2)
+    with pipeline.auto_stop():
+        until(lambda: gate.entered)
+        assert any(t.name.endswith(": decode") for t in threading.enumerate())
+        gate.let(1)
+        assert list(pipeline) == [1]
+        until(lambda: not any(": " in t.name for t in threading.enumerate()))
+    workers = {name.partition(": ")[2] for name in names if name.startswith("stoker-worker-")}
+    assert workers == {"decode", "then"} and "stoker-source" in names
 
 
 def test_ordinary_threads_of_python():

@@ -56,6 +56,8 @@ typedef struct stk_lane {
     struct stk_lane *link; /* of run->lent */
     stk_lane_grow_fn *grow;
     void *grow_ctx;
+    stk_lane_stage_fn *on_stage;
+    void *on_stage_ctx;
 } lane;
 
 /* Foreign threads that run the same stages. */

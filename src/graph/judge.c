@@ -29,6 +29,11 @@ static failure *copy_failure(stage *s, const stk_failure *what)
     return f;
 }
 
+const char *stage_name(const stage *s)
+{
+    return s->plan ? s->plan->name : s->kind;
+}
+
 failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag)
 {
     char key[KEY_SIZE] = "";
@@ -44,7 +49,7 @@ failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag)
         .cause = diag->err == STK_EFOREIGN ? item->foreign : NULL,
     };
     what.index = s->index;
-    snprintf(what.stage, sizeof(what.stage), "%s", s->plan ? s->plan->name : s->kind);
+    snprintf(what.stage, sizeof(what.stage), "%s", stage_name(s));
     return copy_failure(s, &what);
 }
 

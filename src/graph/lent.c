@@ -89,6 +89,12 @@ stk_err stk_lane_new(stk_run *run, uint32_t g, stk_lane_grow_fn *grow, void *ctx
     return err;
 }
 
+void stk_lane_on_stage(stk_lane *l, stk_lane_stage_fn *fn, void *ctx)
+{
+    l->on_stage = fn;
+    l->on_stage_ctx = ctx;
+}
+
 stk_err stk_lane_work(stk_lane *l)
 {
     stk_run *run = l->run;

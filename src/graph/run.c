@@ -339,8 +339,7 @@ static stk_err say_late(stk_run *run, stk_diag *diag) STK_REQUIRES(run_role)
         return stk_diag_set(diag, STK_ETIMEOUT,
                             "stage '%s' is still running %d item%s (since %.1f s): the run "
                             "ends when it does",
-                            n->stages[0].plan ? n->stages[0].plan->name : n->stages[0].kind,
-                            (int)n->running, n->running == 1 ? "" : "s",
+                            stage_name(&n->stages[0]), (int)n->running, n->running == 1 ? "" : "s",
                             (double)(stk_clock_ns() - n->since) / 1e9);
     }
     return stk_diag_set(diag, STK_ETIMEOUT, "the threads of the run have not ended yet");

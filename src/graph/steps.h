@@ -20,6 +20,7 @@ void run_item_put(struct stk_run *run, stk_item **item) STK_REQUIRES(run_role);
 void run_item_drop(stk_item **item); /* the same without the pool: takes no lock */
 
 /* judge.c: failures, in order */
+const char *stage_name(const stage *s); /* for people */
 failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag);
 void run_judge(struct stk_run *run, stk_item *item) STK_REQUIRES(run_role);
 void run_fail(stk_item *item, stage *s, const stk_diag *diag);

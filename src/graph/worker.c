@@ -196,6 +196,7 @@ bool lane_step(stk_run *run, lane *l, task *t) STK_REQUIRES(run_role)
     l->current = t;
     run_leave(run);
     lane_tell(l, shortage);
+    if (l->on_stage) l->on_stage(stage_name(&t->node->stages[0]), l->on_stage_ctx);
     task_exec(l, t);
     run_lock(run);
     l->current = NULL;

@@ -412,6 +412,30 @@ static void bad_lanes(void)
     stk_plan_free(&p);
 }
 
+static void note_stage(const char *stage, void *ctx)
+{
+    snprintf(ctx, STK_NAME_SIZE, "%s", stage);
+}
+
+static void stages_are_told(void)
+{
+    kit_source s = kit_counting(3);
+    stk_plan *p = one_stage(&s, kit_hook_op((kit_hook){0}),
+                            (stk_stage_opts){.name = "theirs", .group = 1}, 1);
+    stk_run *run;
+    stk_lane *lane;
+    char told[STK_NAME_SIZE] = "";
+    CHECK_EQ(stk_run_start(p, NULL, &run, NULL), STK_OK);
+    CHECK_EQ(stk_lane_new(run, 1, NULL, NULL, &lane), STK_OK);
+    stk_lane_on_stage(lane, note_stage, told);
+    while (!*told)
+        if (stk_lane_work(lane) == STK_EAGAIN) CHECK_EQ(stk_lane_wait(lane, STK_FOREVER), STK_OK);
+    CHECK(!strcmp(told, "theirs"));
+    stk_lane_free(&lane);
+    stk_run_free(&run);
+    stk_plan_free(&p);
+}
+
 static stk_plan *all_kinds(coupled *c, kit_source *s)
 {
     stk_plan *p = NULL, *in[2] = {NULL}, *path[2] = {NULL};
@@ -462,4 +486,4 @@ TESTS(TEST(results_keep_their_order), TEST(blocking_ops_run_on_lanes),
       TEST(items_wait_for_the_reader), TEST(sources_wait_for_the_reader),
       TEST(expansions_wait_for_the_reader), TEST(work_is_not_left_to_a_lane_that_waits),
       TEST(ends_of_epochs_pass_with_one_lane), TEST(readers_are_asked_for_the_first_lane),
-      TEST(lanes_ask_for_lanes), TEST(bad_lanes), TEST(out_of_memory))
+      TEST(lanes_ask_for_lanes), TEST(stages_are_told), TEST(bad_lanes), TEST(out_of_memory))

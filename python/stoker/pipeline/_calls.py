@@ -55,8 +55,9 @@ class Place:
     """Where the sync calls of one stage run: on the threads of the loop, in a copy of the hooks'
     context, or on the user's executor, with its threads' own contexts."""
 
-    def __init__(self, loop: Loop, executor: Executor | None) -> None:
+    def __init__(self, loop: Loop, executor: Executor | None, stage: str) -> None:
         self._loop = loop
+        self._stage = stage
         self._executor = executor
 
     @property
@@ -65,7 +66,7 @@ class Place:
 
     def begin(self, function: Callable[[Any], Any], item: Any) -> Running:
         if self._executor is None:
-            return self._loop.pool.call(function, item)
+            return self._loop.pool.call(function, item, self._stage)
         return _Submitted(self._executor, function, item)
 
 

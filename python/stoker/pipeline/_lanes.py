@@ -143,7 +143,7 @@ def _live(lanes: Lanes, run: _stoker.Run, number: int) -> None:
 
 def _work(run: _stoker.Run, number: int, grow: Callable[[int], None], group: Group) -> None:
     try:
-        _stoker.lane(run, number, grow)
+        _stoker.lane(run, number, grow, threading.current_thread() if group.source is None else None)
     finally:
         if group.source is not None:
             _stoker.source_finish(group.source)

@@ -76,11 +76,12 @@ class LoopPlan:
         is_async: bool,
         routes: bool,
         hooks: Sequence[TaskHook],
+        name: str,
     ) -> None:
         """`routes`: gives the index of a path; else what goes down the paths."""
 
         def make(loop: Loop) -> Call:
-            return with_hooks(router if is_async else sync_call(router, Place(loop, None)), hooks)
+            return with_hooks(router if is_async else sync_call(router, Place(loop, None, name)), hooks)
 
         self._add(AsyncMap(index, make, 1, True, None, is_router=routes), hooks)
 
@@ -169,7 +170,7 @@ def _call(
 ) -> Call:
     op: Callable[[Any], Any] = partial(getitem, stage.op) if kind == "container" else stage.op
     if kind != "async":
-        call = sync_call(op, Place(loop, executor), stage.timeout, stage.name)
+        call = sync_call(op, Place(loop, executor, stage.name), stage.timeout, stage.name)
     else:
         call = op if stage.timeout is None else with_timeout(op, stage.timeout, stage.name)
     if stage.retries:
@@ -181,7 +182,7 @@ def _generate(
     stage: PipeConfig, kind: Kind, executor: Executor | None, hooks: Sequence[TaskHook], loop: Loop
 ) -> Generate:
     if kind == "generator":
-        generate = stepping(stage.op, Place(loop, executor), stage.timeout, stage.name)
+        generate = stepping(stage.op, Place(loop, executor, stage.name), stage.timeout, stage.name)
     else:
         generate = stage.op
         if stage.timeout is not None:

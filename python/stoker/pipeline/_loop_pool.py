@@ -34,9 +34,10 @@ class LoopPool:
         self._open = 0  # calls without a result that nobody has abandoned
         self._abandoned: set[_Call] = set()
 
-    def call(self, function: Callable[[Any], Any], item: Any) -> _Call:
-        """`function(item)` in a copy of the caller's context; await its `future`."""
-        call = _Call(self, self._loop.create_future(), function, item)
+    def call(self, function: Callable[[Any], Any], item: Any, stage: str) -> _Call:
+        """`function(item)` in a copy of the caller's context, on a thread that has the name of the
+        stage meanwhile; await its `future`."""
+        call = _Call(self, self._loop.create_future(), function, item, stage)
         self._open += 1
         if len(self._threads) < min(self._open, self._limit) + len(self._abandoned):
             # Daemons, as an op that was abandoned must not keep the interpreter; end() waits for others.
@@ -98,6 +99,7 @@ class _Call:
         "_context",
         "_function",
         "_item",
+        "_stage",
         "_result",
         "_error",
     )
@@ -108,6 +110,7 @@ class _Call:
         future: asyncio.Future[Any],
         function: Callable[[Any], Any],
         item: Any,
+        stage: str,
     ) -> None:
         self.future = future
         self.thread: threading.Thread | None = None  # that runs it
@@ -116,16 +119,19 @@ class _Call:
         self._context = contextvars.copy_context()
         self._function = function
         self._item = item
+        self._stage = stage
         self._result: Any = None
         self._error: BaseException | None = None
 
     def run(self) -> None:
         self._begun = time.monotonic()
-        self.thread = threading.current_thread()
+        self.thread = thread = threading.current_thread()
+        own, thread.name = thread.name, f"{thread.name}: {self._stage}"
         try:
             self._result = self._context.run(self._function, self._item)
         except BaseException as error:
             self._error = error
+        thread.name = own
         self._item = None
         del self  # the error refers to this frame
 

@@ -446,7 +446,7 @@ class PlanMaker:
         router = make_router(stage.router, len(stage.paths), stage.batched, awaits)
         if awaits or hooks:
             self._port(plan, stage.name, 1)
-            self._on_loop.router(len(self.infos) - 1, router, awaits, not stage.batched, hooks)
+            self._on_loop.router(len(self.infos) - 1, router, awaits, not stage.batched, hooks, stage.name)
         elif not stage.batched:
             self._own(plan, _stoker.op_python("route", router, log, text), stage.name)
         if not stage.batched:

@@ -407,10 +407,10 @@ class PlanMaker:
             if stage.batched:
                 self._own(inner, _stoker.op_python("map", attrgetter("items"), None, ""), stage.name)
                 self._again(info)
-            self._stages(inner, path)
-            paths.append(inner)
             place = StageInfo(self._pipeline_id, info.stage_id, f"{stage.name}_path{k}", None)
             self._queue(inner, place)
+            self._stages(inner, path)
+            paths.append(inner)
             foreign |= self._foreign
         self._foreign = foreign
         ordered = stage.batched or all(

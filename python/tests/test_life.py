@@ -194,6 +194,7 @@ def test_an_idle_pipeline_uses_no_time(paths):
     pipeline.stop()
 
 
+@pytest.mark.filterwarnings("ignore:The pipeline is exhausted")  # before its stop, sometimes
 def test_stress_start_and_stop_threaded(paths):
     """Pipelines that are stopped, dropped, or read to the end, at any moment."""
     import os

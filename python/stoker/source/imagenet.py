@@ -41,7 +41,7 @@ def get_names() -> dict[int, tuple[str, ...]]:
 def _classes() -> Iterator[tuple[str, tuple[str, ...]]]:
     from pkgutil import get_data
 
-    data = get_data(__package__, _DATA)
+    data = get_data("stoker.source", _DATA)
     if data is None:
         raise FileNotFoundError(f"{_DATA}: not installed with the package")
     for line in data.decode("ascii").splitlines():

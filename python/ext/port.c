@@ -12,13 +12,15 @@ typedef struct {
     size_t stage;
 } Port;
 
-/* An item on its way through the event loop, until it is put. */
+/* An item on its way through the event loop, until it is put.  Threads: the loop's; any may read
+ * value, id and epoch, to say what a stage is at. */
 typedef struct {
     PyObject_HEAD
-    PyObject *value; /* what the op is given; NULL once the slip has a result */
-    stk_item *item;  /* NULL: put */
-    Port *port;      /* never changes */
-
+    PyObject
+        *value; /* what the op is given; NULL once the slip has a result; in a critical section */
+    stk_item *item; /* NULL: put */
+    Port *port;     /* never changes, as the next two */
+    long long id, epoch;
 } Slip;
 
 #define MAX_TAKEN 64 /* items of one take or put */
@@ -43,6 +45,17 @@ PyObject *ext_port(PyObject *module, PyObject *args)
     return (PyObject *)self;
 }
 
+/* The value, which it no longer has: a new reference, or NULL. */
+static PyObject *slip_take(Slip *self)
+{
+    PyObject *value;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    value = self->value;
+    self->value = NULL;
+    Py_END_CRITICAL_SECTION();
+    return value;
+}
+
 /* Takes *item either way. */
 static PyObject *slip_give(Port *port, stk_item **item, PyObject *value)
 {
@@ -52,6 +65,8 @@ static PyObject *slip_give(Port *port, stk_item **item, PyObject *value)
         stk_item_free(item);
         return NULL;
     }
+    self->id = stk_item_id(*item);
+    self->epoch = stk_item_epoch(*item);
     self->item = *item;
     *item = NULL;
     self->port = (Port *)Py_NewRef(port);
@@ -100,8 +115,7 @@ static PyObject *port_take(PyObject *op, PyObject *args)
 /* None: there is no result. */
 static bool slip_settle(ext_state *state, Slip *self, PyObject *value)
 {
-    PyObject *given = self->value;
-    self->value = NULL;
+    PyObject *given = slip_take(self);
     if (self->item && value != Py_None) {
         PyObject *result = Py_NewRef(value);
         if (given) result = ext_sample_follow(state, given, result);
@@ -120,7 +134,7 @@ static bool slip_send(Slip *self, PyObject *number)
 {
     const long path = PyLong_AsLong(number);
     if (path == -1 && PyErr_Occurred()) return false;
-    Py_CLEAR(self->value);
+    Py_XDECREF(slip_take(self));
     if (self->item) stk_item_set_path(self->item, (size_t)path);
     return true;
 }
@@ -333,7 +347,7 @@ static PyObject *slip_fail(PyObject *op, PyObject *args)
     PyObject *exc;
     int fatal;
     if (!PyArg_ParseTuple(args, "Op:fail", &exc, &fatal)) return NULL;
-    Py_CLEAR(self->value);
+    Py_XDECREF(slip_take(self));
     if (!self->item) Py_RETURN_NONE;
     stk_diag diag;
     ext_describe(exc, &diag);
@@ -342,18 +356,14 @@ static PyObject *slip_fail(PyObject *op, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *slip_get_id(PyObject *op, void *closure)
+static PyObject *slip_get_value(PyObject *op, void *closure)
 {
     (void)closure;
-    const stk_item *item = ((Slip *)op)->item;
-    return PyLong_FromLongLong(item ? stk_item_id(item) : -1);
-}
-
-static PyObject *slip_get_epoch(PyObject *op, void *closure)
-{
-    (void)closure;
-    const stk_item *item = ((Slip *)op)->item;
-    return PyLong_FromLongLong(item ? stk_item_epoch(item) : 0);
+    PyObject *value;
+    Py_BEGIN_CRITICAL_SECTION(op);
+    value = Py_NewRef(((Slip *)op)->value ? ((Slip *)op)->value : Py_None);
+    Py_END_CRITICAL_SECTION();
+    return value;
 }
 
 static int slip_traverse(PyObject *op, visitproc visit, void *arg)
@@ -396,13 +406,14 @@ static PyMethodDef slip_methods[] = {
 };
 
 static PyMemberDef slip_members[] = {
-    {"value", T_OBJECT, offsetof(Slip, value), READONLY, PyDoc_STR("What the op is given.")},
+    {"id", T_LONGLONG, offsetof(Slip, id), READONLY, PyDoc_STR("The item's number.")},
+    {"epoch", T_LONGLONG, offsetof(Slip, epoch), READONLY, PyDoc_STR("The item's epoch.")},
     {NULL, 0, 0, 0, NULL}, /* end */
 };
 
 static PyGetSetDef slip_getset[] = {
-    {"id", slip_get_id, NULL, PyDoc_STR("The item's number."), NULL},
-    {"epoch", slip_get_epoch, NULL, PyDoc_STR("The item's epoch."), NULL},
+    {"value", slip_get_value, NULL, PyDoc_STR("What the op is given; None: it has a result."),
+     NULL},
     {NULL, NULL, NULL, NULL, NULL}, /* end */
 };
 

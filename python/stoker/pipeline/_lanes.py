@@ -46,29 +46,33 @@ class Lanes:
         self._run = run
         self._groups = groups  # number g stands at g - 1
         self._context = context  # of whoever started the pipeline
+        # Lists, changed by single calls, and no lock: Ctrl-C inside of `with` may leave it taken.
         self._places = [[group] * group.limit for group in groups]  # each thread takes one
-        self._lock = threading.Lock()  # guards everything below
+        self._numbers = [list(range(group.limit, 0, -1)) for group in groups]  # of threads to come
         self._threads: list[threading.Thread] = []
-        self._made = [0] * len(groups)
 
     def grow(self, number: int) -> None:
         """One more thread for a group, if it may have one.
 
         Where Ctrl-C ends this, nobody knows whether there will be one: then it may be called again.
+        Of two calls at once both may make the thread of a number, which is one too many at most.
         """
-        group = self._groups[number - 1]
-        with self._lock:
-            if self._made[number - 1] >= group.limit:
-                return
-            count = self._made[number - 1] + 1
-            thread = threading.Thread(
-                target=self._context.copy().run,
-                args=(_live, self, self._run, number),
-                name=f"{_PREFIX}-{group.name}" if group.limit == 1 else f"{_PREFIX}-{group.name}-{count}",
-            )
-            self._threads.append(thread)
-            thread.start()
-            self._made[number - 1] = count
+        group, numbers = self._groups[number - 1], self._numbers[number - 1]
+        try:
+            count = numbers[-1]
+        except IndexError:
+            return
+        thread = threading.Thread(
+            target=self._context.copy().run,
+            args=(_live, self, self._run, number),
+            name=f"{_PREFIX}-{group.name}" if group.limit == 1 else f"{_PREFIX}-{group.name}-{count}",
+        )
+        self._threads.append(thread)
+        thread.start()
+        try:
+            numbers.remove(count)
+        except ValueError:  # the other call has
+            pass
 
     def enter(self, number: int) -> Group | None:
         """What a thread is for; None: there are enough without it."""
@@ -91,8 +95,7 @@ class Lanes:
         import time
 
         deadline = time.monotonic() + timeout
-        with self._lock:
-            threads = [thread for thread in self._threads if thread.ident is not None]
+        threads = [thread for thread in list(self._threads) if thread.ident is not None]
         me = threading.current_thread()
         if me in threads:
             return []

@@ -87,8 +87,9 @@ stk_err stk_run_stats(stk_run *run, stk_stats **out)
     }
     run_lock(run);
     fill(run, s);
+    const bool over = run->result == STK_EEND;
     run_unlock(run);
-    stats_verdict(s);
+    stats_verdict(s, over);
     *out = s;
     return STK_OK;
 }

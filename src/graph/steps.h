@@ -122,6 +122,6 @@ void lane_close(lane *l); /* its ops' states: without the lock */
 void run_unref(struct stk_run *run, int n);
 
 /* verdict.c */
-void stats_verdict(stk_stats *s);
+void stats_verdict(stk_stats *s, bool over); /* over: all results were read */
 
 #endif /* STK_GRAPH_STEPS_H */

@@ -109,11 +109,34 @@ static void blame_stage(stk_stats *st)
     }
 }
 
-static void judge(stk_stats *st)
+/* A run that is over and gave nothing: where it all went. */
+static void say_where(stk_stats *st)
+{
+    const stk_stage_stats *last = &st->stages[0];
+    for (size_t i = 1; i < st->num_stages; i++)
+        if (is_work(&st->stages[i]) && st->stages[i].items + st->stages[i].failed > 0)
+            last = &st->stages[i];
+    if (last->items + last->failed == 0)
+        snprintf(st->verdict, sizeof(st->verdict), "No result: the source gave nothing.");
+    else if (last->items == 0)
+        snprintf(st->verdict, sizeof(st->verdict),
+                 "No result: stage '%s' failed for each of %llu items.", last->name,
+                 (unsigned long long)last->failed);
+    else
+        snprintf(st->verdict, sizeof(st->verdict),
+                 "No result: stage '%s' ran %llu items and gave nothing for any of them.",
+                 last->name, (unsigned long long)last->items);
+}
+
+static void judge(stk_stats *st, bool over)
 {
     const int reader = (int)st->num_stages - 1;
     const stk_stage_stats *r = &st->stages[reader];
     st->bottleneck = -1;
+    if (st->results == 0 && over) {
+        say_where(st);
+        return;
+    }
     if (st->results == 0 && st->elapsed_ns < TOO_EARLY_NS) {
         snprintf(st->verdict, sizeof(st->verdict), "Too early to say: no result was read yet.");
         return;
@@ -142,8 +165,8 @@ static void add_refusal(stk_stats *st)
              (int)st->num_threads, text);
 }
 
-void stats_verdict(stk_stats *st)
+void stats_verdict(stk_stats *st, bool over)
 {
-    judge(st);
+    judge(st, over);
     add_refusal(st);
 }

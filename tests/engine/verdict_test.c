@@ -97,6 +97,32 @@ static void nothing_said_too_early(void)
     stk_plan_free(&p);
 }
 
+/* Reads a run to its end in which the stage 'value' does with each item what `op` says. */
+static void expect_nothing(int64_t n, const kit_op *op, const char *text)
+{
+    kit_source s = kit_counting(n);
+    stk_run *run;
+    stk_batch *b;
+    stk_stats *st;
+    stk_plan *p = kit_plan(&s, kit_value(op), &(stk_stage_opts){.on_error = STK_SKIP});
+    stk_plan_batch(p, 5, NULL);
+    stk_plan_sink(p, 2);
+    CHECK_EQ(stk_run_start(p, NULL, &run, NULL), STK_OK);
+    CHECK_EQ(stk_run_next(run, STK_FOREVER, &b, NULL), STK_EEND);
+    CHECK_EQ(stk_run_stats(run, &st), STK_OK);
+    if (!strstr(st->verdict, text)) fprintf(stderr, "said: %s\n", st->verdict);
+    CHECK(strstr(st->verdict, text) && st->bottleneck == -1);
+    stk_stats_free(&st);
+    stk_run_free(&run);
+    stk_plan_free(&p);
+}
+
+static void no_result_is_explained(void)
+{
+    expect_nothing(0, NULL, "the source gave nothing");
+    expect_nothing(20, &(kit_op){.fail_every = 1}, "stage 'value' failed for each of 20 items");
+}
+
 /* The n-th fallible call after the start fails; false: that was no thread of the executor. */
 static bool refuse(long n)
 {
@@ -134,4 +160,5 @@ static void a_refused_thread_is_said(void)
 }
 
 TESTS(TEST(slow_source), TEST(heavy_cpu_stage), TEST(sleeping_stage), TEST(slow_consumer),
-      TEST(numbers_add_up), TEST(nothing_said_too_early), TEST(a_refused_thread_is_said))
+      TEST(numbers_add_up), TEST(nothing_said_too_early), TEST(no_result_is_explained),
+      TEST(a_refused_thread_is_said))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,18 @@ os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(Path(__file__).parents
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "failpoints: needs a library built with failpoints")
     config.addinivalue_line("markers", "figures: measures memory or time: not under a sanitizer")
+    config.addinivalue_line("markers", "python(since=None, before=None): of these versions of Python alone")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests of another Python are none of this one's: skipped is what needs something to be installed."""
+    here = [item for item in items if all(_fits(**m.kwargs) for m in item.iter_markers("python"))]
+    config.hook.pytest_deselected(items=[item for item in items if item not in here])
+    items[:] = here
+
+
+def _fits(since: tuple[int, int] = (3, 0), before: tuple[int, int] = (4, 0)) -> bool:
+    return since <= sys.version_info < before
 
 
 def pytest_collection_finish() -> None:

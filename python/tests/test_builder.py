@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import pickle
-import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from fractions import Fraction
 
@@ -396,7 +395,7 @@ def test_targets():
     assert b.add_sink().get_config().pipes == ()
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python has pools of interpreters")
+@pytest.mark.python(before=(3, 14))
 def test_interpreters_need_a_newer_python():
     with pytest.raises(RuntimeError, match="requires Python 3.14"):
         region(InterpreterPoolExecutorConfig(2))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -187,7 +186,7 @@ def test_entry_points_of_a_pool_of_processes_are_processes():
         pool.shutdown()
 
 
-@pytest.mark.skipif(sys.version_info < (3, 14), reason="interpreters need a newer Python")
+@pytest.mark.python(since=(3, 14))
 def test_ops_in_interpreters():
     from concurrent.futures import InterpreterPoolExecutor
 

@@ -22,7 +22,7 @@ try:
 except ImportError:
     interpreters = None
 
-there = pytest.mark.skipif(interpreters is None, reason="needs the interpreters of Python 3.14")
+there = pytest.mark.python(since=(3, 14))
 again = pytest.raises(RuntimeError, match="Cannot iterate again")
 
 
@@ -30,7 +30,7 @@ def config(*pipes):
     return PipelineConfig(SourceConfig(remote.Stateful()), pipes, SinkConfig(3))
 
 
-@pytest.mark.skipif(interpreters is not None, reason="this Python has interpreters")
+@pytest.mark.python(before=(3, 14))
 def test_refused_before_3_14():
     with pytest.raises(RuntimeError, match="Python 3.14"):
         iterate_in_subinterpreter(remote.Count(3))

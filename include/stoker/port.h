@@ -45,7 +45,7 @@ STK_API STK_NODISCARD stk_err stk_port_take(stk_run *run, size_t index, size_t i
 /* A new item for a put, with no data.  NULL: no memory, or the run has ended. */
 STK_API stk_item *stk_port_item(stk_run *run, size_t index);
 
-/* Takes the first *n of `n` items, those that have room, and sets them to NULL.  `busy` ns were
+/* Takes the first *done of `n` items, those that have room, and sets them to NULL.  `busy` ns were
  * spent on them.  STK_EAGAIN: there was no room for all. */
 STK_API STK_NODISCARD stk_err stk_port_put(stk_run *run, size_t index, stk_item **items, size_t n,
                                            int64_t busy, size_t *done);

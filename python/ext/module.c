@@ -18,8 +18,8 @@ static PyMethodDef functions[] = {
                        "thread, to the run's end.  grow(group) asks for another thread; the name "
                        "of thread says which stage runs.")),
     FUNCTION(op_python, PyDoc_STR("op_python(kind, callable, report, text): an Op that calls it.  "
-                                  "kind: map, expand, route or fold; report(exception, item, id) "
-                                  "hears of failures.")),
+                                  "kind: map, expand, route, fold or convert; "
+                                  "report(exception, item, id) hears of failures.")),
     FUNCTION(op_collate, PyDoc_STR("op_collate(n, drop_last): an Op that makes lists.")),
     {"op_concat", ext_op_concat, METH_O,
      PyDoc_STR(

@@ -302,8 +302,8 @@ static PyMethodDef port_methods[] = {
      PyDoc_STR(
          "run($self, call, slips, routes, /)\n--\n\nAwaits call(value) of one slip after the "
          "other, as long "
-         "as none waits: (how many, None, None); (index, coroutine, what it waits for); or (index, "
-         "coroutine or None, exception).")},
+         "as none waits: (how many, None, None, None); (index, coroutine, what it waits for, its "
+         "context); or (index, coroutine or None, exception, context).")},
     {"mark", port_mark, METH_O,
      PyDoc_STR("mark($self, epoch, /)\n--\n\nThe end of an epoch: 1, 0 without room, or -1.")},
     {"close", port_close, METH_NOARGS, PyDoc_STR("close($self, /)\n--\n\nNo more puts.")},

@@ -161,6 +161,65 @@ static PyObject *run_next(PyObject *op, PyObject *const *args, Py_ssize_t num)
     }
 }
 
+/* Moves results to the list; those that cannot be moved are lost with the exception. */
+static bool append_results(ext_state *state, PyObject *list, stk_item **items, size_t n)
+{
+    bool good = true;
+    for (size_t i = 0; i < n; i++) {
+        PyObject *value = NULL;
+        if (good && !items[i])
+            value = Py_NewRef(state->codes[EXT_EPOCH_END]);
+        else if (good)
+            value = result_of(state, items[i]);
+        good = value && PyList_Append(list, value) == 0;
+        Py_XDECREF(value);
+        stk_item_free(&items[i]);
+    }
+    return good;
+}
+
+static PyObject *run_last(PyObject *op, PyObject *arg)
+{
+    ext_state *state = PyType_GetModuleState(Py_TYPE(op));
+    const Py_ssize_t max = PyLong_AsSsize_t(arg);
+    if (max == -1 && PyErr_Occurred()) return NULL;
+    PyObject *list = PyList_New(0);
+    stk_item **items = PyMem_New(stk_item *, max);
+    size_t n = 0;
+    bool good = list && items;
+    for (PyObject *value; good && PyList_GET_SIZE(list) < max && (value = ext_run_pop(op));) {
+        good = PyList_Append(list, value) == 0;
+        Py_DECREF(value);
+    }
+    stk_err err = STK_OK;
+    if (good)
+        err =
+            stk_run_last_items(((Run *)op)->core, (size_t)(max - PyList_GET_SIZE(list)), items, &n);
+    good = good && !err && append_results(state, list, items, n);
+    PyMem_Free(items);
+    if (good) return list;
+    Py_XDECREF(list);
+    if (err) return ext_raise(err, NULL);
+    return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+}
+
+static PyObject *run_look(PyObject *op, PyObject *unused)
+{
+    (void)unused;
+    stk_diag diag = {0};
+    size_t n;
+    stk_err err = stk_run_next_items(((Run *)op)->core, STK_NOWAIT, 0, NULL, &n, &diag);
+    switch (err) {
+    case STK_OK:
+    case STK_EEND:
+    case STK_EEPOCH:
+    case STK_EAGAIN:
+    case STK_ETIMEOUT:
+    case STK_ECANCELLED: Py_RETURN_NONE;
+    default: return ext_raise(err, &diag);
+    }
+}
+
 static PyObject *run_close(PyObject *op, PyObject *unused)
 {
     (void)unused;
@@ -288,6 +347,12 @@ static PyMethodDef run_methods[] = {
      PyDoc_STR(
          "next($self, timeout, grow, /)\n--\n\nThe next result, or END, EPOCH_END, TIMED_OUT or "
          "CANCELLED; any other failure is raised.  grow(group), or None: asks for a lane.")},
+    {"last", run_last, METH_O,
+     PyDoc_STR(
+         "last($self, max, /)\n--\n\nCancels; a list of up to max results that were there, and "
+         "of EPOCH_ENDs among them.")},
+    {"look", run_look, METH_NOARGS,
+     PyDoc_STR("look($self, /)\n--\n\nRaises the failure that the next read would find.")},
     {"close", run_close, METH_NOARGS,
      PyDoc_STR("close($self, /)\n--\n\nNo more samples begin; those in flight still arrive.")},
     {"cancel", run_cancel, METH_NOARGS,

@@ -277,7 +277,6 @@ stk_err stk_run_next_items(stk_run *run, int64_t timeout, size_t max, stk_item *
                            stk_diag *diag)
 {
     *n = 0;
-    if (max == 0) return stk_diag_set(diag, STK_EINVAL, "no room for an item: max is 0");
     stk_err err = read_items(run, timeout, max, items, n, diag);
     if (!err) atomic_fetch_add_explicit(&run->refs, (int)*n, memory_order_relaxed);
     return err;
@@ -329,6 +328,27 @@ void stk_run_cancel(stk_run *run)
     run_lock(run);
     run_end(run);
     run_leave(run);
+}
+
+stk_err stk_run_last_items(stk_run *run, size_t max, stk_item **items, size_t *n)
+{
+    *n = 0;
+    if (run->generation != stk_fork_generation()) return STK_EFORK;
+    int results = 0;
+    run_lock(run);
+    while (*n < max) {
+        const stk_err err = look_at_sink(run);
+        if (err && err != STK_EEPOCH) break;
+        const size_t took = err ? 0 : take_results(run, max - *n, items + *n);
+        if (err) items[(*n)++] = NULL;
+        *n += took;
+        results += (int)took;
+    }
+    if (*n == max) (void)look_at_sink(run); /* which keeps a failure */
+    atomic_fetch_add_explicit(&run->refs, results, memory_order_relaxed);
+    run_end(run);
+    run_leave(run);
+    return STK_OK;
 }
 
 static stk_err say_late(stk_run *run, stk_diag *diag) STK_REQUIRES(run_role)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["Pipeline", "PipelineIterator"]
 
 _STOP_S: Final = 6.0  # how long stop() waits unless told otherwise
-_AHEAD: Final = 64  # results that a run may have taken from the sink for one read
 _FINISH_S: Final = 10.0  # the same for a pipeline that nobody refers to any more
 
 _CODES: Final = frozenset(
@@ -197,21 +196,14 @@ class Pipeline:
         logging.getLogger("stoker.pipeline").warning("%s failed: %s", items, stages)
 
     def _keep_results(self, run: _stoker.Run) -> None:
-        """Takes what a reader would find in the sink at this moment, and the failure behind it."""
-        room = self._buffer_size
-        for _ in range(room + _AHEAD + 1):
-            try:
-                result = run.next(0, None)
-            except ForkError:
-                raise
-            except Error as error:
-                self._set_failure(run, error)
-                return
-            if result is not _stoker.EPOCH_END and is_code(result):
-                return
-            room -= result is not _stoker.EPOCH_END
-            if room >= 0:
-                self._left.append(result)
+        """Ends the run; takes what a reader would find in the sink, and the failure behind it."""
+        try:
+            self._left.extend(run.last(self._buffer_size))
+            run.look()
+        except ForkError:
+            raise
+        except Error as error:
+            self._set_failure(run, error)
 
     def _raise_unread(self) -> None:
         with self._lock:

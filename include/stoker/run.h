@@ -39,8 +39,8 @@ STK_API STK_NODISCARD stk_err stk_run_next(stk_run *run, int64_t timeout, stk_ba
                                            stk_diag *diag);
 
 /* The same for results of any kind, up to `max` at once: waits for the first, then takes what is
- * there.  *n is at least 1 on STK_OK; max 0: looks, and takes nothing.  Give each back with stk_item_free, before or after the
- * run's end. */
+ * there.  *n is at least 1 on STK_OK; max 0: looks, and takes nothing.  Give each back with
+ * stk_item_free, before or after the run's end. */
 STK_API STK_NODISCARD stk_err stk_run_next_items(stk_run *run, int64_t timeout, size_t max,
                                                  stk_item **items, size_t *n, stk_diag *diag);
 
@@ -55,8 +55,9 @@ STK_API bool stk_run_ended(const stk_run *run);
 STK_API void stk_run_close(stk_run *run);
 STK_API void stk_run_cancel(stk_run *run);
 
-/* Cancels, and takes up to `max` results that were there at that moment; NULL among them: the end of
- * an epoch.  Other reads get what came before them.  A failure behind them is what later reads say. */
+/* Cancels, and takes up to `max` results that were there at that moment; NULL among them: the end
+ * of an epoch.  Other reads get what came before them.  A failure behind them is what later reads
+ * say. */
 STK_API STK_NODISCARD stk_err stk_run_last_items(stk_run *run, size_t max, stk_item **items,
                                                  size_t *n);
 

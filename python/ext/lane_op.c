@@ -6,8 +6,9 @@ typedef struct py_op {
     ext_state *state; /* of the module, which the Op that Python holds keeps: see ext_lane */
     stk_foreign *callable;
     stk_foreign *report;
-    stk_op_class cls; /* its own: what comes out depends on who takes it */
-    ext_taker taker;  /* the engine's stage behind it */
+    stk_foreign *ended; /* of a generator function that wants to know which have ended; or NULL */
+    stk_op_class cls;   /* its own: what comes out depends on who takes it */
+    ext_taker taker;    /* the engine's stage behind it */
     char text[200];
 } py_op;
 
@@ -16,6 +17,7 @@ static void py_op_fini(void *params)
     py_op *op = params;
     stk_foreign_unref(&op->callable);
     stk_foreign_unref(&op->report);
+    stk_foreign_unref(&op->ended);
     PyMem_RawFree(op);
 }
 
@@ -106,6 +108,14 @@ static stk_err expand_begin(const py_op *op, stk_item *in, stk_item *out, void *
     return err;
 }
 
+static void tell_ended(const py_op *op, stk_foreign *cursor)
+{
+    if (!op->ended) return;
+    PyObject *told = PyObject_CallOneArg(stk_foreign_handle(op->ended), stk_foreign_handle(cursor));
+    if (!told) PyErr_WriteUnraisable(stk_foreign_handle(op->ended));
+    Py_XDECREF(told);
+}
+
 static stk_err expand_next(const void *params, void *state, void **cursor, stk_item *in,
                            int64_t index, stk_item *out, stk_diag *diag)
 {
@@ -118,12 +128,18 @@ static stk_err expand_next(const void *params, void *state, void **cursor, stk_i
     }
     PyObject *value;
     do value = PyIter_Next(stk_foreign_handle(*cursor));
-    while (value == Py_None && (Py_DECREF(value), true)); /* which skips */
-    if (!value && !PyErr_Occurred()) return STK_EEND;
-    const bool made = value != NULL;
+    while (value == Py_None && (Py_DECREF(value), !stk_item_cancelled(out))); /* which skips */
+    if (value == Py_None) return STK_ESKIP;
+    if (!value && !PyErr_Occurred()) {
+        tell_ended(op, *cursor);
+        return STK_EEND;
+    }
+    const bool over = !value;
     PyObject *given = ext_item_value(op->state, in);
     stk_err err = STK_OK;
-    if (!given || !made || !give(op, out, given, value)) err = failed(op, out, given, diag);
+    if (!given) Py_CLEAR(value);
+    if (!value || !give(op, out, given, value)) err = failed(op, out, given, diag);
+    if (over) tell_ended(op, *cursor);
     Py_XDECREF(given);
     return err;
 }
@@ -270,6 +286,11 @@ PyObject *ext_op_python(PyObject *module, PyObject *args, PyObject *kwargs)
     op->cls = *classes[chosen];
     op->callable = ext_foreign_new(state, callable);
     if (report != Py_None) op->report = ext_foreign_new(state, report);
+    if (PyObject_HasAttrString(callable, "_stoker_ended")) {
+        PyObject *ended = PyObject_GetAttrString(callable, "_stoker_ended");
+        op->ended = ended ? ext_foreign_new(state, ended) : NULL;
+        Py_XDECREF(ended);
+    }
     snprintf(op->text, sizeof(op->text), "%s", text);
     if (!set_taker(op, takes, taker) || !op->callable || (report != Py_None && !op->report)) {
         py_op_fini(op);

@@ -108,6 +108,11 @@ void expand_exec(lane *l, task *t)
         if (t->end) break;
         t->end =
             cls->expand(stk_op_params(s->op), state, &x->cursor, x->in, x->index, out, &t->diag);
+        if (t->end == STK_ESKIP) {
+            item_clear_data(out);
+            out->state = ITEM_GAP;
+            t->end = STK_OK;
+        }
         if (t->end) break;
         x->index++;
         t->done++;

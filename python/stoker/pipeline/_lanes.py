@@ -32,7 +32,7 @@ class Group:
         self.limit = limit
         self.source = source
         self.loop: Loop | None = None  # what the thread runs instead of stages of the engine
-        self.closing: list[Closing] = []  # what each thread closes when the run has ended
+        self.closing: list[Closing] = []  # what the last thread closes when the run has ended
 
 
 class Lanes:
@@ -49,6 +49,7 @@ class Lanes:
         # Lists, changed by single calls, and no lock: Ctrl-C inside of `with` may leave it taken.
         self._places = [[group] * group.limit for group in groups]  # each thread takes one
         self._numbers = [list(range(group.limit, 0, -1)) for group in groups]  # of threads to come
+        self._last = [[group] for group in groups]  # the last thread to leave takes it
         self._threads: list[threading.Thread] = []
 
     def grow(self, number: int) -> None:
@@ -80,6 +81,18 @@ class Lanes:
             return self._places[number - 1].pop()
         except IndexError:
             return None
+
+    def leave(self, number: int) -> bool:
+        """After enter().  Whether it is the last of its group, of a run that has ended."""
+        places, group = self._places[number - 1], self._groups[number - 1]
+        places.append(group)
+        if len(places) < group.limit:
+            return False
+        try:
+            self._last[number - 1].pop()
+        except IndexError:  # another has left at the same moment
+            return False
+        return True
 
     def start(self) -> None:
         """One thread of each group; more are made when one of them, or a reader, sees work for them."""
@@ -138,18 +151,19 @@ def _live(lanes: Lanes, run: _stoker.Run, number: int) -> None:
         if group.loop is not None:
             group.loop.run(run, number)
         else:
-            _work(run, number, lanes.grow, group)
+            _work(lanes, run, number, group)
     finally:
         # Errors that the run keeps refer to the frames of ops, and through them to these two.
         del lanes, run, group
 
 
-def _work(run: _stoker.Run, number: int, grow: Callable[[int], None], group: Group) -> None:
+def _work(lanes: Lanes, run: _stoker.Run, number: int, group: Group) -> None:
     try:
-        _stoker.lane(run, number, grow, threading.current_thread() if group.source is None else None)
+        _stoker.lane(run, number, lanes.grow, threading.current_thread() if group.source is None else None)
     finally:
         if group.source is not None:
             _stoker.source_finish(group.source)
-        for closing in group.closing:
-            closing.close()
-        del run, grow, group
+        if lanes.leave(number):
+            for closing in group.closing:
+                closing.close()
+        del lanes, run, group

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 from operator import getitem
 from types import GeneratorType
@@ -62,31 +61,28 @@ class RetryingSteps:
 
 class Closing:
     """A generator function that knows its generators: what a run leaves unfinished is closed by the
-    threads that ran it, and not by whoever drops it.  Threads: any."""
+    last of the threads that ran it, and not by whoever drops it."""
 
-    def __init__(self, op: Any, concurrency: int) -> None:
+    def __init__(self, op: Any) -> None:
         self._op = op
-        self._most = 2 * concurrency + 2
-        self._lock = threading.Lock()  # guards `_live`
-        self._live: list[Any] = []  # and some that have ended
+        self._live: dict[int, Any] = {}  # by id; changed by single calls
 
     def __call__(self, item: Any) -> Any:
         steps = self._op(item)
         if isinstance(steps, GeneratorType):
-            with self._lock:
-                if len(self._live) >= self._most:
-                    self._live = [other for other in self._live if other.gi_frame is not None]
-                self._live.append(steps)
+            self._live[id(steps)] = steps
         return steps
 
+    def _stoker_ended(self, steps: Any) -> None:
+        """It gave its last, or failed: told by the thread that was at it."""
+        self._live.pop(id(steps), None)
+
     def close(self) -> None:
-        """Closes those at which no thread is; the others are for the threads that are."""
-        with self._lock:
-            live, self._live = self._live, []
-            self._live += (steps for steps in live if steps.gi_running)
-        for steps in live:
+        """No thread is at one of them any more."""
+        while self._live:
+            _, steps = self._live.popitem()
             try:
-                steps.gi_running or steps.close()
+                steps.close()
             except Exception:
                 import logging
 
@@ -119,7 +115,7 @@ def python_op(
     closing: list[Closing],
 ) -> _stoker.Op:
     """`takes`: what the engine's stage behind it, `taker`, is given; None: that is one of Python's.
-    `closing`: what the threads that run it close at the end."""
+    `closing`: what the last thread that ran it closes at the end."""
     op, kind = stage.op, kind_of(stage.op)
     text = locate(op)[:199]
     if kind == "container":
@@ -127,7 +123,7 @@ def python_op(
     if stage.retries:
         op = (RetryingSteps if kind == "generator" else Retrying)(op, stage.retries)
     if kind == "generator":
-        op = Closing(op, stage.concurrency or 1)
+        op = Closing(op)
         closing.append(op)
     run = "expand" if kind == "generator" else "map"
     return _stoker.op_python(run, op, log, text, takes, taker)

@@ -263,7 +263,6 @@ class Loop:
             if run.ended():
                 if not main.cancelling():
                     main.cancel()
-                return
             waiters, self._waiters = self._waiters, []
             for waiter in waiters:
                 if not waiter.done():

@@ -182,6 +182,8 @@ class _Slots:
             finally:
                 del under_way[me]
                 if putting is not None:
+                    if is_cancelled():
+                        putting.cancel()  # there may never be room
                     await putting
             await self._deliver(number + n, [slip], time.perf_counter() - begin)
 
@@ -214,7 +216,10 @@ class _Slots:
         """An op waits: what was done goes on, and another slot takes the next item."""
         putting = None
         if done and not self._stage._ordered:
-            rest = self._port.put_now(done, busy)
+            try:
+                rest = self._port.put_now(done, busy)
+            except StageOver:  # which the op that waits shall not see
+                rest = done
             self._gone += len(done) - len(rest)
             done, busy, number = rest, 0.0, -1
         if done:

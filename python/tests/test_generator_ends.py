@@ -126,3 +126,17 @@ def test_generators_that_have_ended_are_not_kept():
         gc.collect()
         generators = [o for o in gc.get_objects() if getattr(o, "__qualname__", "").endswith("kept.<locals>.each")]
         assert len(generators) < 20
+
+
+def test_one_that_skips_for_ever_is_stopped():
+    started = threading.Event()
+
+    def nothing(x):
+        while True:
+            started.set()
+            yield None
+
+    pipeline = chain(Pipe(nothing), src=range(10))
+    pipeline.start()
+    assert started.wait(60)
+    pipeline.stop(timeout=60)

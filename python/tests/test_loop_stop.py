@@ -13,7 +13,7 @@ import pytest
 from lanes import Gate, chain, read
 from stoker.pipeline import PipelineFailure
 from stoker.pipeline.defs import Pipe
-from support import ok, until
+from support import ok, pass_time, until
 from test_loop_ops import Turns
 
 
@@ -263,3 +263,32 @@ def test_a_forked_child_refuses_and_ends():
         """
     )
     assert out == "ForkError\n1\n"
+
+
+@pytest.mark.parametrize("order", ["completion", "input"])
+def test_stop_while_results_wait_for_room_and_an_op_waits(order, monkeypatch):
+    """Some ops of a burst ended at once, and the next one waits, for more than the stop."""
+    from stoker.pipeline import _slots
+
+    stall = threading.Event()
+    putting = []
+    leave = _slots._Slots._leave
+    monkeypatch.setattr(_slots._Slots, "_leave", lambda *args: putting.append(leave(*args)) or putting[-1])
+
+    async def op(x):
+        if stall.is_set() and x % 40 == 39:
+            await asyncio.Event().wait()
+        return x
+
+    pipeline = chain(Pipe(op, concurrency=3, output_order=order), src=range(10**7), sink=2)
+    pipeline.start()
+    for _ in range(20000):
+        pipeline.get_item()
+    pass_time(0.3)  # all windows are full
+    stall.set()
+    with contextlib.suppress(TimeoutError):
+        while not any(putting):
+            pipeline.get_item(timeout=0.2)
+            pass_time(0.0005)
+    pass_time(0.1)
+    pipeline.stop(timeout=30)

@@ -12,6 +12,7 @@ import select
 import signal
 import threading
 import traceback
+import weakref
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -90,6 +91,7 @@ class HoistedExecutor(ProcessPoolExecutor):
         # Not that of the base, which would make workers of its own.
         self._links = links
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        weakref.finalize(self, os.close, self._wake)
         self._guard = threading.Lock()  # guards everything below
         self._calls: deque[tuple[Future[Any], bytes]] = deque()
         self._ended = False
@@ -137,19 +139,15 @@ class HoistedExecutor(ProcessPoolExecutor):
         poll.register(self._wake, select.POLLIN)
         by_fd: dict[int, Link] = {}
         deaths: list[int] = []
-        for link in self._links:
-            by_fd[link.results.fileno()] = link
-            try:
-                deaths.append(os.pidfd_open(link.pid))
-            except OSError:
-                self._break(f"A worker process of the executor (pid {link.pid}) is gone.", [])
-                return
-            by_fd[deaths[-1]] = link
-        for fd in by_fd:
-            poll.register(fd, select.POLLIN)
         idle = deque(self._links)
         busy: dict[Link, Future[Any]] = {}
         try:
+            for link in self._links:
+                by_fd[link.results.fileno()] = link
+                deaths.append(os.pidfd_open(link.pid))
+                by_fd[deaths[-1]] = link
+            for fd in by_fd:
+                poll.register(fd, select.POLLIN)
             while self._hand_out(idle, busy):
                 self._collect([fd for fd, _ in poll.poll()], by_fd, idle, busy)
         except (EOFError, OSError):

@@ -96,6 +96,10 @@ static PyObject *port_take(PyObject *op, PyObject *args)
     Port *self = (Port *)op;
     Py_ssize_t input, max;
     if (!PyArg_ParseTuple(args, "nn:take", &input, &max)) return NULL;
+    if (max < 1) {
+        PyErr_SetString(PyExc_ValueError, "take() takes at least one");
+        return NULL;
+    }
     stk_item *items[MAX_TAKEN];
     size_t n = 0;
     stk_err err = stk_port_take(self->core, self->stage, (size_t)input,

@@ -120,26 +120,23 @@ class Lanes:
         return late
 
 
-_lock = threading.Lock()  # guards the next two
 _running: WeakSet[Lanes] = WeakSet()
-_registered = False
+_to_register = [True]  # the first takes it
 
 
 def at_exit(lanes: Lanes) -> None:
     """Python's end cancels the run, before it waits for the run's threads."""
-    global _registered
-    with _lock:
-        _running.add(lanes)
-        first, _registered = not _registered, True
-    if first:
-        # What concurrent.futures ends its own threads with: atexit comes after threads were joined.
-        threading._register_atexit(_cancel_all)  # type: ignore[attr-defined]
+    _running.add(lanes)
+    try:
+        _to_register.pop()
+    except IndexError:
+        return
+    # What concurrent.futures ends its own threads with: atexit comes after threads were joined.
+    threading._register_atexit(_cancel_all)  # type: ignore[attr-defined]
 
 
 def _cancel_all() -> None:
-    with _lock:
-        running = list(_running)
-    for lanes in running:
+    for lanes in list(_running):
         lanes.cancel()
 
 

@@ -94,7 +94,8 @@ class Pipeline:
         self._report_interval = report_stats_interval
         self._next_report = 0.0
 
-        self._lock = threading.Lock()  # guards everything below
+        # Guards everything below.  Where Ctrl-C leaves it taken, its thread gets in again.
+        self._lock = threading.RLock()
         self._run: _stoker.Run | None = None
         self._grow: Callable[[int], None] | None = None  # of its lanes, if it has any
         self._lanes: Lanes | None = None

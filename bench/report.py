@@ -2,6 +2,7 @@
 """Puts measured rows on the screen, into results.json and between the markers of docs/bench.md."""
 
 import json
+import re
 from pathlib import Path
 
 from bench.context import OUTPUT, REPO
@@ -9,6 +10,7 @@ from bench.table import Row, as_markdown
 
 BEGIN = "<!-- figures: begin (written by scripts/bench --write) -->"
 END = "<!-- figures: end -->"
+SECTION = r"<!-- row: (\S+) -->\n(.*?)(?=<!-- row: |\Z)"
 PAGE = REPO / "docs" / "bench.md"
 
 
@@ -27,14 +29,13 @@ def summary(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def figures(rows: list[Row], machine: list[str], missing: dict[str, str]) -> str:
+def write_page(rows: list[Row], machine: list[str], missing: dict[str, str], whole: bool) -> None:
+    """`whole`: these are all rows; else they replace those of their names, and the others stay."""
+    before, rest = PAGE.read_text().split(BEGIN)
+    old, after = rest.split(END)
+    sections = {} if whole else dict(re.findall(SECTION, old, re.DOTALL))
+    sections |= {row.name: as_markdown(row) for row in rows}
     lines = ["Machine: " + "; ".join(machine) + ".\n"]
     lines += [f"Not measured: {', '.join(missing)}.\n"] if missing else []
-    return "\n".join([*lines, *map(as_markdown, rows)])
-
-
-def write_page(rows: list[Row], machine: list[str], missing: dict[str, str]) -> None:
-    text = PAGE.read_text()
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{figures(rows, machine, missing)}\n{END}{after}")
+    lines += [f"<!-- row: {name} -->\n{text.strip()}\n" for name, text in sections.items()]
+    PAGE.write_text(before + BEGIN + "\n\n" + "\n".join(lines) + "\n" + END + after)

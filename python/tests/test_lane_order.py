@@ -128,6 +128,29 @@ def test_look_ahead(order, stages, concurrency):
     assert sorted(items) == items or concurrency > 1
 
 
+def test_look_ahead_behind_a_slow_source():
+    """What a reader that pauses lets gather does not become more with each pause."""
+
+    def slow():
+        for i in itertools.count():
+            pass_time(0.0005)
+            yield i
+
+    src = Watched(slow())
+    pipeline = chain(Pipe(same), Pipe(same), src=src, sink=3)
+    read = 0
+    with pipeline.auto_stop():
+        for _ in range(12):
+            taken = -1
+            while src.taken != taken:
+                taken = src.taken
+                pass_time(0.05)
+            assert taken - read <= 64
+            for _ in range(taken - read + 5):
+                assert pipeline.get_item() == read
+                read += 1
+
+
 def test_look_ahead_of_quick_stages():
     """Windows grow while they hold quick stages up, within a bound."""
     src = Watched(itertools.count())

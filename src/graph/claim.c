@@ -14,19 +14,32 @@ size_t node_burst(const node *n)
     return k < 1 ? 1 : k > MAX_BURST ? MAX_BURST : (size_t)k;
 }
 
+/* The time between two items of the edge since this was asked last. */
+static double interval(edge *e)
+{
+    const int64_t now = e->from->run->ticked, ns = now - e->asked_ns;
+    const uint64_t gets = e->gets - e->asked_gets;
+    e->asked_ns = now;
+    e->asked_gets = e->gets;
+    return (double)ns / (double)(gets + 1);
+}
+
 /* Between foreign stages nobody knows how much memory an item holds, so a window grows only while
- * it is what holds two quick stages up: it was full, and then ran empty.  What waits in it is then
- * little work, and what is made in little time is little memory. */
+ * it is what holds two quick stages up: it was full, and then ran empty, and items pass quickly,
+ * whoever makes them.  What waits in it is then little work, and what is made in little time is
+ * little memory. */
 static void grow(edge *e)
 {
     if (!e->starved) return;
+    const double each = interval(e);
     if (e->to && e->to->kind == NODE_PASS && e->to->out->len > 0) { /* the reader does not wait */
         e->starved = false;
         return;
     }
     e->starved = e->was_full = false;
     const double from = e->from->cost_ns, to = e->to ? e->to->cost_ns : 0;
-    const double cost = from > to ? from : to;
+    const double most_of_both = from > to ? from : to;
+    const double cost = each > most_of_both ? each : most_of_both;
     if (from < 0 || (to < 0 && e->to->kind <= NODE_ROUTE)) return; /* who is quick is not known */
     const double most = 8 * WINDOW_NS / (cost + 1);
     const uint32_t w = most > EDGE_RING ? EDGE_RING : (uint32_t)most;

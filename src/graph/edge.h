@@ -45,6 +45,8 @@ typedef struct edge {
     uint64_t *ready, *taken;
 
     uint64_t puts, gets;
+    uint64_t asked_gets; /* when a wider window was asked for last */
+    int64_t asked_ns;
     double filled_ns, full_ns, empty_ns; /* integrals over time */
     struct waits {
         int64_t all_ns, now_ns; /* waited so far; of that, the wait that goes on */

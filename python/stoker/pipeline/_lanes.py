@@ -46,9 +46,9 @@ class Lanes:
         self._run = run
         self._groups = groups  # number g stands at g - 1
         self._context = context  # of whoever started the pipeline
-        # Lists, changed by single calls, and no lock: Ctrl-C inside of `with` may leave it taken.
+        # Changed by single calls, without a lock: Ctrl-C inside of `with` may leave it taken.
         self._places = [[group] * group.limit for group in groups]  # each thread takes one
-        self._numbers = [list(range(group.limit, 0, -1)) for group in groups]  # of threads to come
+        self._made: list[dict[int, threading.Thread]] = [{} for _ in groups]  # by their numbers
         self._last = [[group] for group in groups]  # the last thread to leave takes it
         self._threads: list[threading.Thread] = []
 
@@ -56,24 +56,24 @@ class Lanes:
         """One more thread for a group, if it may have one.
 
         Where Ctrl-C ends this, nobody knows whether there will be one: then it may be called again.
-        Of two calls at once both may make the thread of a number, which is one too many at most.
         """
-        group, numbers = self._groups[number - 1], self._numbers[number - 1]
-        try:
-            count = numbers[-1]
-        except IndexError:
+        group, made = self._groups[number - 1], self._made[number - 1]
+        count = next((count for count in range(1, group.limit + 1) if count not in made), None)
+        if count is None:
             return
         thread = threading.Thread(
             target=self._context.copy().run,
             args=(_live, self, self._run, number),
             name=f"{_PREFIX}-{group.name}" if group.limit == 1 else f"{_PREFIX}-{group.name}-{count}",
         )
-        self._threads.append(thread)
-        thread.start()
         try:
-            numbers.remove(count)
-        except ValueError:  # the other call has
-            pass
+            if made.setdefault(count, thread) is thread:  # no other call is at it
+                self._threads.append(thread)
+                thread.start()
+        except BaseException:
+            if thread.ident is None and made.get(count) is thread:
+                del made[count]
+            raise
 
     def enter(self, number: int) -> Group | None:
         """What a thread is for; None: there are enough without it."""

@@ -3,12 +3,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from support import make_folder
+from support import make_folder, pass_time
 
 
 # The same examples in every run; nothing is written beside the tests.
@@ -61,8 +63,16 @@ def broken(tmp_path: Path) -> Path:
     return root
 
 
+_late: set[threading.Thread] = set()  # that outlived their test, for longer than it pays to wait
+
+
 @pytest.fixture(autouse=True)
 def collected():
-    """Nothing of one test lives on in the next."""
+    """Nothing of one test lives on in the next: threads of a pipeline that was dropped end soon."""
     yield
     gc.collect()
+    deadline = time.monotonic() + 5
+    while running := {t for t in threading.enumerate() if t.name.startswith("stoker")} - _late:
+        if time.monotonic() > deadline:
+            _late.update(running)
+        pass_time(0.0005)

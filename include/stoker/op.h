@@ -43,8 +43,8 @@ typedef struct stk_op_class {
 
     /* Expand (instead of run): makes output number `index` (0, 1, ...) of `in` in `out`, which
      * has in's identity and no data.  STK_EEND: there are no more; STK_ESKIP: none now.
-     * *cursor starts NULL, is the
-     * op's own, and goes to `expand_end` when the input is done, also after failures. */
+     * *cursor starts NULL, is the op's own, and goes to `expand_end` when the input is done, also
+     * after failures. */
     stk_err (*expand)(const void *params, void *state, void **cursor, stk_item *in, int64_t index,
                       stk_item *out, stk_diag *diag);
     void (*expand_end)(const void *params, void *cursor);

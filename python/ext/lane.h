@@ -45,16 +45,13 @@ bool ext_item_set_value(ext_state *state, stk_item *item, PyObject *value);
 /* The object that the item carries, which it no longer does; NULL: none. */
 PyObject *ext_item_take_value(stk_item *item);
 
-/* The current exception, which it no longer is: a new reference. */
+/* The current exception, complete, which it no longer is: a new reference. */
 PyObject *ext_take_exception(void);
 
 /* The current exception becomes what the item carries, told to `report` (NULL: nobody), and its
  * text goes to *diag.  `value` is what the op was given, or NULL.  Gives STK_EFOREIGN. */
 stk_err ext_item_fail(ext_state *state, stk_item *item, PyObject *report, PyObject *value,
                       stk_diag *diag);
-
-/* The current exception, complete; the caller's. */
-PyObject *ext_take_exception(void);
 
 /* CLOCK_MONOTONIC. */
 int64_t ext_now_ns(void);

@@ -16,10 +16,9 @@ typedef struct {
  * value, id and epoch, to say what a stage is at. */
 typedef struct {
     PyObject_HEAD
-    PyObject
-        *value; /* what the op is given; NULL once the slip has a result; in a critical section */
-    stk_item *item; /* NULL: put */
-    Port *port;     /* never changes, as the next two */
+    PyObject *value; /* what the op is given, NULL once it has a result: in a critical section */
+    stk_item *item;  /* NULL: put */
+    Port *port;      /* never changes, as the next two */
     long long id, epoch;
 } Slip;
 

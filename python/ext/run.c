@@ -332,8 +332,7 @@ static void run_dealloc(PyObject *op)
 {
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
-    for (PyObject *value; (value = ext_run_pop(op));) Py_DECREF(value);
-    PyMem_Free(((Run *)op)->ahead);
+    drop_ahead((Run *)op);
     Py_BEGIN_ALLOW_THREADS /* it may wait for ops that are still running */
     stk_run_free(&((Run *)op)->core);
     Py_END_ALLOW_THREADS

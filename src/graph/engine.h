@@ -23,8 +23,8 @@
 #include "exec/pool.h"
 #include "graph/node.h"
 
-#define MAX_BURST \
-    256 /* a hand-over of an interpreter's lock costs as much as dozens of cheap items */
+/* A hand-over of an interpreter's lock costs as much as dozens of cheap items. */
+#define MAX_BURST 256
 #define MAX_TOOK 16 /* items of a burst that are timed one by one, at most, and one to spare */
 #define MAX_KEPT_FAILURES 10
 

@@ -29,10 +29,16 @@ void times_add(stk_times *t, int64_t ns, uint64_t num)
     t->sum_ns += (double)ns * (double)num;
 }
 
+static uint64_t count(const stk_times *t)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < STK_TIMES_SIZE; i++) all += t->num[i];
+    return all;
+}
+
 double stk_times_quantile(const stk_times *t, uint64_t zeros, double q)
 {
-    uint64_t all = zeros;
-    for (size_t i = 0; i < STK_TIMES_SIZE; i++) all += t->num[i];
+    const uint64_t all = zeros + count(t);
     double left = q * (double)all - (double)zeros;
     if (all == 0 || left <= 0) return 0;
     size_t last = 0;
@@ -50,8 +56,7 @@ double stk_times_quantile(const stk_times *t, uint64_t zeros, double q)
 
 double stk_times_mean(const stk_times *t)
 {
-    uint64_t all = 0;
-    for (size_t i = 0; i < STK_TIMES_SIZE; i++) all += t->num[i];
+    const uint64_t all = count(t);
     return all > 0 ? t->sum_ns / (double)all : 0;
 }
 

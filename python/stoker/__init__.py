@@ -10,13 +10,13 @@ from ._lazy import lookup as _lookup
 TYPE_CHECKING = False  # type checkers know the name; importing typing takes longer than the rest
 
 if TYPE_CHECKING:
-    from . import dataloader, errors, ops, pipeline, source
+    from . import dataloader, errors, io, ops, pipeline, source
     from ._stoker import VERSION as __version__
     from ._stoker import Batch, Field, Sample
     from .errors import *
     from .pipeline import Pipeline, PipelineBuilder, PipelineFailure
 
-_MODULES = ("dataloader", "errors", "ops", "pipeline", "source")
+_MODULES = ("dataloader", "errors", "io", "ops", "pipeline", "source")
 _HOMES = {  # of names in __all__; all others are errors, but for _MODULES
     "Batch": "_stoker",
     "Field": "_stoker",
@@ -54,6 +54,7 @@ __all__ = [
     "__version__",
     "dataloader",
     "errors",
+    "io",
     "ops",
     "pipeline",
     "source",

@@ -45,7 +45,7 @@ def test_using_it_does_not_need_numpy():
     assert out == "False\n"
 
 
-@pytest.mark.parametrize("package", [stoker, stoker.pipeline])
+@pytest.mark.parametrize("package", [stoker, stoker.io, stoker.pipeline])
 def test_every_public_name_is_there(package):
     for name in package.__all__:
         assert getattr(package, name) is not None

@@ -42,7 +42,7 @@ STK_API void stk_run_set_notify(stk_run *run, uint32_t group, stk_port_notify_fn
 STK_API STK_NODISCARD stk_err stk_port_take(stk_run *run, size_t index, size_t input, size_t max,
                                             stk_item **items, size_t *n);
 
-/* A new item for a put, with no data.  NULL: no memory, or the run has ended. */
+/* A new item for a put, with no data.  NULL: the run has ended; no memory ends it. */
 STK_API stk_item *stk_port_item(stk_run *run, size_t index);
 
 /* Takes the first *done of `n` items, those that have room, and sets them to NULL.  `busy` ns were
@@ -50,7 +50,7 @@ STK_API stk_item *stk_port_item(stk_run *run, size_t index);
 STK_API STK_NODISCARD stk_err stk_port_put(stk_run *run, size_t index, stk_item **items, size_t n,
                                            int64_t busy, size_t *done);
 
-/* The same for the end of an epoch. */
+/* The same for the end of an epoch.  STK_ENOMEM: the run has ended. */
 STK_API STK_NODISCARD stk_err stk_port_mark(stk_run *run, size_t index, int64_t epoch);
 
 /* Says of an item, before it is put, that there is no result; that the op failed, which the stage's

@@ -4,7 +4,7 @@
 
 void run_end(stk_run *run)
 {
-    if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) return;
+    if (run_cancelled(run)) return;
     run_tick(run, stk_clock_ns());
     run->ended = run->ticked;
     run->closed = true;

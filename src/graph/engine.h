@@ -145,4 +145,9 @@ struct stk_run {
     int64_t first_result, ended;
 };
 
+static inline bool run_cancelled(const struct stk_run *run)
+{
+    return atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+}
+
 #endif /* STK_GRAPH_ENGINE_H */

@@ -198,7 +198,7 @@ static void exec_map(lane *l, task *t)
         else if (!exec_item(l, t))
             break;
         if (t->done < t->num && l->now - t->began > OVERRUN_NS) break;
-        if (atomic_load_explicit(&n->run->cancelled, memory_order_relaxed)) break;
+        if (run_cancelled(n->run)) break;
     }
 }
 

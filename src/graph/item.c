@@ -73,7 +73,7 @@ void stk_item_random(const stk_item *item, uint32_t n, uint32_t out[4])
 
 bool stk_item_cancelled(const stk_item *item)
 {
-    return atomic_load_explicit(&item->run->cancelled, memory_order_relaxed);
+    return run_cancelled(item->run);
 }
 
 stk_buffer *stk_item_bytes(const stk_item *item, size_t i)

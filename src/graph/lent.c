@@ -43,11 +43,6 @@ void lane_tell(lane *l, uint64_t shortage)
         if (shortage >> g & 1) l->grow(g, l->grow_ctx);
 }
 
-static bool cancelled(const stk_run *run)
-{
-    return atomic_load_explicit(&run->cancelled, memory_order_relaxed);
-}
-
 static void destroy_lane(lent *l)
 {
     stk_free(l->lane.states);
@@ -72,7 +67,7 @@ stk_err stk_lane_new(stk_run *run, uint32_t g, stk_lane_grow_fn *grow, void *ctx
     l->lane.tally = stk_alloc_zero(run->num_stages, sizeof(*l->lane.tally));
     stk_err err = l->lane.states && l->lane.opened && l->lane.tally ? STK_OK : STK_ENOMEM;
     run_lock(run);
-    if (!err && cancelled(run)) err = STK_ECANCELLED;
+    if (!err && run_cancelled(run)) err = STK_ECANCELLED;
     if (!err) {
         l->lane.link = run->lent;
         run->lent = &l->lane;
@@ -103,7 +98,7 @@ stk_err stk_lane_work(stk_lane *l)
     run_lock(run);
     if (!run->watching) (void)run_take_apart(run, false, &news); /* nobody waits, it may be */
     const bool ran = lane_step(run, l, &((lent *)l)->task);
-    const bool ended = cancelled(run);
+    const bool ended = run_cancelled(run);
     const uint64_t shortage = ran || ended ? 0 : lane_shortage(l);
     run_leave(run);
     lane_tell(l, shortage);
@@ -122,7 +117,7 @@ stk_err stk_lane_wait(stk_lane *l, int64_t timeout)
     g->waiting++;
     run->told &= ~(UINT64_C(1) << l->group);
     /* Something may have become ready since the lane's last task, while it was not waiting. */
-    while (!cancelled(run) && g->coming == 0 && !group_wants_lane(run, l->group)) {
+    while (!run_cancelled(run) && g->coming == 0 && !group_wants_lane(run, l->group)) {
         const int64_t due = run_take_apart(run, l->grow, &news);
         if (news) break;
         run_watch(run, &g->work, due, deadline);
@@ -132,7 +127,7 @@ stk_err stk_lane_wait(stk_lane *l, int64_t timeout)
     }
     g->waiting--;
     if (g->coming > 0) g->coming--;
-    if (cancelled(run)) err = STK_ECANCELLED;
+    if (run_cancelled(run)) err = STK_ECANCELLED;
     run_leave(run); /* others may have to watch */
     return err;
 }
@@ -159,7 +154,7 @@ uint64_t stk_run_short_groups(stk_run *run)
 {
     if (run->generation != stk_fork_generation()) return 0;
     run_lock(run);
-    const uint64_t shortage = cancelled(run) ? 0 : run_short_groups(run);
+    const uint64_t shortage = run_cancelled(run) ? 0 : run_short_groups(run);
     run->told |= shortage;
     run_unlock(run);
     return shortage;

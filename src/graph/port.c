@@ -14,8 +14,7 @@ static node *node_of(stk_run *run, size_t index)
 
 static bool over(const node *n)
 {
-    return n->failed || n->closed || n->port.done ||
-           atomic_load_explicit(&n->run->cancelled, memory_order_relaxed);
+    return n->failed || n->closed || n->port.done || run_cancelled(n->run);
 }
 
 /* A gap goes past the port, for which it needs room.  Its failures are counted before that: if they
@@ -67,7 +66,7 @@ stk_err stk_port_take(stk_run *run, size_t index, size_t input, size_t max, stk_
     *num = 0;
     if (run->generation != stk_fork_generation()) return STK_EFORK;
     node *n = node_of(run, index);
-    if (!n || input >= n->num_edges) return STK_EINVAL;
+    if (!n || input >= n->num_edges || max == 0) return STK_EINVAL;
     stk_err err = STK_ECANCELLED;
     run_lock(run);
     if (!over(n)) {
@@ -86,10 +85,16 @@ stk_item *stk_port_item(stk_run *run, size_t index)
     node *n = node_of(run, index);
     if (!n || run->generation != stk_fork_generation()) return NULL;
     run_lock(run);
-    if (!over(n)) item = run_item_get(run);
-    if (item) atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
-    run_unlock(run);
-    return item;
+    const bool is_over = over(n);
+    if (!is_over) item = run_item_get(run);
+    if (item) {
+        atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
+        run_unlock(run);
+        return item;
+    }
+    if (!is_over) run_abort(run, STK_ENOMEM, "no memory for a result");
+    run_leave(run);
+    return NULL;
 }
 
 static void put_one(node *n, stk_item *item) STK_REQUIRES(run_role)
@@ -153,6 +158,7 @@ stk_err stk_port_mark(stk_run *run, size_t index, int64_t epoch)
         edge_deliver(n->out, mark);
     }
     else if (!err) {
+        run_abort(run, STK_ENOMEM, "no memory for the end of an epoch");
         err = STK_ENOMEM;
     }
     run_leave(run);
@@ -225,7 +231,7 @@ bool port_settle(node *n)
 
 static bool has_news(const node *n)
 {
-    if (atomic_load_explicit(&n->run->cancelled, memory_order_relaxed) || n->failed) return true;
+    if (run_cancelled(n->run) || n->failed) return true;
     if (n->port.want_out && edge_room(n->out)) return true;
     for (size_t k = 0; k < n->num_edges; k++)
         if (n->port.want_in >> k & 1 && (can_take(n, k) || end_input(n, k) != STK_EAGAIN))
@@ -235,13 +241,13 @@ static bool has_news(const node *n)
 
 uint64_t run_port_news(stk_run *run)
 {
-    const bool ends = !run->told_end && atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+    const bool ends = !run->told_end && run_cancelled(run);
     run->told_end |= ends;
     uint64_t groups = ends;
     for (size_t i = 0; i < run->num_nodes; i++) {
         node *n = &run->nodes[i];
         if (n->kind != NODE_PORT || n->port.told || !has_news(n)) continue;
-        n->port.told = n->failed || atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+        n->port.told = n->failed || run_cancelled(run);
         n->port.want_in = 0;
         n->port.want_out = false;
         groups |= UINT64_C(1) << n->group;

@@ -15,12 +15,19 @@ static void wake_source(void *ctx)
     run_lock(run);
     n->src.woken = true;
     n->src.waiting = false;
-    /* A run that has ended is given back by others: that waits for this very call. */
-    const bool on = run->opened && !atomic_load_explicit(&run->cancelled, memory_order_relaxed);
-    if (on)
+    /* A run that has ended is given back by others: that waits for this very call.  Where settling
+     * ends it, for lack of memory, a worker is asked to. */
+    const bool on = run->opened && !run_cancelled(run);
+    if (on) run_settle(run);
+    if (on && !run_cancelled(run)) {
         run_leave(run);
-    else
-        run_unlock(run);
+        return;
+    }
+    run->coming += on;
+    stk_executor *ex = on ? stk_executor_ref(run->executor) : NULL;
+    run_unlock(run);
+    if (on) stk_executor_wake(ex, &run->client);
+    stk_executor_unref(&ex);
 }
 
 static stk_err open_nodes(stk_run *run, stk_diag *diag)
@@ -184,7 +191,7 @@ static void take_error(stk_run *run) STK_REQUIRES(run_role)
 static stk_err look_at_sink(stk_run *run) STK_REQUIRES(run_role)
 {
     if (run->result) return run->result;
-    if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) return STK_ECANCELLED;
+    if (run_cancelled(run)) return STK_ECANCELLED;
     run_settle(run);
     if (run->result) return run->result;
     const stk_item *item = edge_peek(run->sink);
@@ -309,7 +316,7 @@ size_t stk_run_burst(stk_run *run)
 
 bool stk_run_ended(const stk_run *run)
 {
-    return atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+    return run_cancelled(run);
 }
 
 void stk_run_close(stk_run *run)

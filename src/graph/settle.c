@@ -240,7 +240,7 @@ static bool clear_sink(stk_run *run) STK_REQUIRES(run_role)
 
 void run_settle(stk_run *run)
 {
-    if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) return;
+    if (run_cancelled(run)) return;
     bool moved;
     do {
         moved = clear_sink(run);

@@ -100,8 +100,7 @@ bool group_wants_lane(stk_run *run, uint32_t g)
 bool reader_has_news(stk_run *run)
 {
     return run->result || edge_peek(run->sink) || edge_done(run->sink) ||
-           run_short_groups(run) & ~run->told ||
-           atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+           run_short_groups(run) & ~run->told || run_cancelled(run);
 }
 
 static void *io_work(void *arg);
@@ -148,7 +147,7 @@ void run_leave(stk_run *run)
 {
     run_settle(run);
     lift_limits(run);
-    const bool cancelled = atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+    const bool cancelled = run_cancelled(run);
     const bool retire = cancelled && run->tasks == 0 && !run->retiring;
     if (retire) run->retiring = true;
     if (run->reading > 0 && reader_has_news(run)) stk_cond_broadcast(&run->reader);
@@ -187,7 +186,7 @@ void run_leave(stk_run *run)
 bool lane_step(stk_run *run, lane *l, task *t) STK_REQUIRES(run_role)
 {
     run_settle(run);
-    if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) return false;
+    if (run_cancelled(run)) return false;
     if (!run_claim(run, l, t)) return false;
     t->began = stk_clock_ns();
     run_tick(run, t->began);
@@ -227,14 +226,13 @@ static void *io_work(void *arg)
     stk_run *run = l->run;
     task t = {0};
     run_lock(run);
-    while (!atomic_load_explicit(&run->cancelled, memory_order_relaxed)) {
+    while (!run_cancelled(run)) {
         if (lane_step(run, l, &t)) continue;
-        if (atomic_load_explicit(&run->cancelled, memory_order_relaxed)) break;
+        if (run_cancelled(run)) break;
         run->io_waiting++;
         run_leave(run); /* what the last step changed */
         run_lock(run);
-        while (run->io_coming == 0 && !atomic_load_explicit(&run->cancelled, memory_order_relaxed))
-            (void)run_wait(run, &run->io, STK_NEVER);
+        while (run->io_coming == 0 && !run_cancelled(run)) (void)run_wait(run, &run->io, STK_NEVER);
         run->io_waiting--;
         if (run->io_coming > 0) run->io_coming--;
     }

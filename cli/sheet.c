@@ -1,4 +1,5 @@
 /* stoker sheet: draws one augmented batch, for people to look at. */
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,6 +93,10 @@ static int run(int argc, char **argv)
     const int64_t longest = j.columns > j.rows ? j.columns : j.rows;
     if (longest * (j.size + GAP) + GAP > MAX_SIDE) {
         say_error("the sheet would be more than %d pixels wide or high", MAX_SIDE);
+        return EXIT_USAGE;
+    }
+    if (fnmatch("*.png", argv[1], FNM_CASEFOLD)) {
+        say_error("%s: the sheet is a PNG picture: let its name end in .png", argv[1]);
         return EXIT_USAGE;
     }
     j.batch = j.columns * j.rows;

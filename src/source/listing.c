@@ -195,10 +195,9 @@ static void complete_locked(stk_listing *l) STK_REQUIRES(l->lock)
         return;
     }
     stk_diag diag;
-    stk_diag_set(
-        &diag, STK_EINVAL,
-        "no files matching \"%s\" %s %s: check the path, or pass a pattern that matches your names",
-        stk_glob_text(l->glob), l->flat ? "directly in" : "under", l->path);
+    stk_diag_set(&diag, STK_EINVAL,
+                 "no files matching \"%s\" %s %s: check the path, and the pattern",
+                 stk_glob_text(l->glob), l->flat ? "directly in" : "under", l->path);
     fail_locked(l, STK_EINVAL, &diag);
 }
 

@@ -87,6 +87,13 @@ def test_sheet_of_nothing(stoker, tmp_path):
     assert done.stderr and not (tmp_path / "sheet.png").exists()
 
 
+def test_sheet_is_png_only(stoker, photos, tmp_path):
+    done = stoker("sheet", photos, tmp_path / "sheet.jpg", "--size", 16)
+    assert done.returncode == 2
+    assert "sheet.jpg" in done.stderr and ".png" in done.stderr
+    assert not list(tmp_path.glob("sheet*"))
+
+
 def test_sheet_where_nothing_can_be_written(stoker, photos, tmp_path):
     done = stoker("sheet", photos, tmp_path / "no" / "sheet.png", "--size", 16)
     assert done.returncode == 3

@@ -324,6 +324,23 @@ def test_what_is_logged(caplog):
     assert [error.id for error in pipeline.failures()] == list(range(10))
 
 
+def test_logs_begin_with_the_users_line(caplog):
+    gone = threading.Event()
+
+    def wait(x):
+        if x == 1:
+            gone.wait(30)
+        return x
+
+    items, _ = read(chain(Pipe(wait, timeout=0.05, name="slow"), Pipe(fails(2)), src=range(4)))
+    gone.set()
+    assert items == [0, 3]
+    late, failed = sorted(caplog.text.split("ERROR")[1:], key=lambda text: "ValueError" in text)
+    assert "TimeoutError" in late and "item 1: 1" in late and "Traceback" not in late
+    assert failed.count("item 2: 2") == 1
+    assert f"{os.sep}stoker{os.sep}pipeline" not in failed and os.path.basename(__file__) in failed
+
+
 def test_the_stage_is_named_once():
     """Also where a read and stop() meet the same failure."""
     pipeline = chain(Pipe(fails(1), on_error="raise"), src=range(3))

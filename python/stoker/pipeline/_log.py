@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import TracebackType
     from typing import Final
 
     from ._info import StageInfo
@@ -15,6 +17,7 @@ __all__ = ["FailureLog", "in_one_line", "place_of", "shorten"]
 _LOGGED: Final = 10  # failures of a stage that are logged one by one; all are counted
 _REPR: Final = 100  # characters of an item
 _DEPTH: Final = 3  # of containers in containers
+_HERE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 class FailureLog:
@@ -30,19 +33,31 @@ class FailureLog:
             self.count += 1
             count = self.count
         text = f"stage {self.info}, item {item_id}: {shorten(item)}"
-        error.add_note(text)
-        if count > _LOGGED:
-            return
+        trace = error.__traceback__ = _of_users(error.__traceback__)
+        try:
+            if count <= _LOGGED:
+                self._log(error, text, trace, count == _LOGGED)
+        finally:
+            error.add_note(text)
+
+    def _log(self, error: BaseException, text: str, trace: TracebackType | None, is_last: bool) -> None:
         import logging
 
         from .config import is_compact_log
 
         logger = logging.getLogger("stoker.pipeline")
-        last = "; later failures of this stage are counted only" if count == _LOGGED else ""
+        last = "; later failures of this stage are counted only" if is_last else ""
         if is_compact_log():
             logger.error("%s: %s%s", " ".join(text.split()), in_one_line(error), last)
         else:
-            logger.error("%s%s", text, last, exc_info=(type(error), error, error.__traceback__))
+            logger.error("%s%s", text, last, exc_info=(type(error), error, trace))
+
+
+def _of_users(trace: TracebackType | None) -> TracebackType | None:
+    """Without the frames that led from here to the user's op; None: it did not come to it."""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_HERE):
+        trace = trace.tb_next
+    return trace
 
 
 def place_of(error: BaseException) -> tuple[str, int, str]:
@@ -59,7 +74,8 @@ def place_of(error: BaseException) -> tuple[str, int, str]:
 def in_one_line(error: BaseException) -> str:
     """For compact logs."""
     file, line, function = place_of(error)
-    return f"{type(error).__name__}: {' '.join(str(error).split())} ({file}:{line}:{function})"
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return f"{text} ({file}:{line}:{function})" if file else text
 
 
 def shorten(item: object) -> str:

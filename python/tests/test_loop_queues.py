@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from contextlib import asynccontextmanager
 
 import pytest
@@ -166,6 +167,34 @@ def test_a_queue_may_reorder_and_repeat():
 
     items, _ = read(chain(src=[1, 2, 3], queue_class=Stack))
     assert [abs(item) for item in items] == [1] * 4 + [2] * 4 + [3] * 4
+
+
+def test_a_queue_may_drop():
+    """What it drops is gone at once, and leaves nothing behind."""
+
+    class Thing:
+        alive: weakref.WeakSet = weakref.WeakSet()
+
+        def __init__(self, number):
+            self.number = number
+            Thing.alive.add(self)
+
+    class EveryHundredth(AsyncQueue):
+        most = 0
+
+        async def put(self, item):
+            if is_eof(item) or item.number % 100 == 0:
+                await super().put(item)
+            else:
+                EveryHundredth.most = max(EveryHundredth.most, len(Thing.alive))
+
+    pipeline = chain(src=(Thing(i) for i in range(20000)), queue_class=EveryHundredth)
+    numbers = []
+    for thing in pipeline:
+        numbers.append(thing.number)
+        del thing
+    assert numbers == list(range(0, 20000, 100))
+    assert EveryHundredth.most < 3000, "those in queues, and on their way"
 
 
 def loops() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 
 from .. import _stoker
 from ._loop import LoopStage, StageOver, end, guarded
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["CustomMerge", "QueueEdge", "pass_on"]
 
 _BURST: Final = 64  # slips of one take: what the engine gives at once
+_MAX_UNCLAIMED: Final = 4096  # identities of values that a queue may have dropped
 
 
 class QueueEdge(LoopStage):
@@ -32,7 +33,8 @@ class QueueEdge(LoopStage):
         super().__init__()
         self.index = index
         self._queue = queue
-        self._identities: dict[int, deque[tuple[int, int]]] = {}  # by the address of the value
+        # By the address of the value, the oldest first.
+        self._identities: OrderedDict[int, deque[tuple[int, int]]] = OrderedDict()
 
     async def serve(self, port: Port, loop: Loop) -> None:
         ends = {
@@ -55,10 +57,19 @@ class QueueEdge(LoopStage):
             if got is _stoker.EPOCH_END:
                 await self._queue.put(_EPOCH_END)
                 continue
-            for slip in got:
+            got.reverse()
+            while got:  # what the queue has is its own: nothing here shall keep it alive
+                slip = got.pop()
                 value = slip.value
-                self._identities.setdefault(id(value), deque()).append((slip.id, slip.epoch))
+                self._note(value, (slip.id, slip.epoch))
+                del slip
                 await self._queue.put(value)
+                del value
+
+    def _note(self, value: object, identity: tuple[int, int]) -> None:
+        self._identities.setdefault(id(value), deque()).append(identity)
+        if len(self._identities) > _MAX_UNCLAIMED + self._queue.qsize():
+            self._identities.popitem(last=False)
 
     def _room(self) -> int:
         """How many to take at once: those behind them stay where they are counted."""
@@ -71,7 +82,10 @@ class QueueEdge(LoopStage):
                 await port.mark(epoch)
                 epoch += 1
             else:
-                await port.put_value(value, *self._identity(value, epoch))
+                slip = port.slip(value, *self._identity(value, epoch))
+                del value
+                await port.put([slip], 0.0)
+                del slip
 
     def _identity(self, value: object, epoch: int) -> tuple[int, int]:
         known = self._identities.get(id(value))

@@ -103,6 +103,7 @@ class AsyncExpand(LoopStage):
                     continue
                 (slip,) = got
                 running.add(asyncio.create_task(self._expand(slip, port, generate)))
+                del got, slip
         finally:
             await end(running, self.closing)
 
@@ -209,9 +210,12 @@ class AsyncAggregate(LoopStage):
                 await port.mark(epoch)
                 epoch += 1
                 continue
-            for slip in got:
+            got.reverse()
+            while got:  # what the aggregator has is its own: nothing here shall keep it alive
+                slip = got.pop()
                 last = slip.id, slip.epoch
                 await self._call(self._add, slip.value, port, *last)
+                del slip
 
     async def _call(
         self, call: Callable[[Any], Any], item: Any, port: Port, id: int, epoch: int

@@ -197,11 +197,18 @@ class _Worker:
             self._fail(f"Fused subprocess pipeline failed: {_text(error)}", error)
             raise _Failed from None
         finally:
-            try:
-                pipeline.stop()
-            except Exception:  # the parent was told, or does not listen
-                pass
+            self._stop(pipeline)
             self._pipeline = None
+
+    def _stop(self, pipeline: Pipeline) -> None:
+        """Waits for ops however long they take: the source's thread shares the pipes with the next pass."""
+        while True:
+            try:
+                return pipeline.stop()
+            except TimeoutError:
+                self._commands.drain()  # Gone: nobody waits for the next pass
+            except Exception:  # the parent was told, or does not listen
+                return
 
     def _epoch(self, pipeline: Pipeline) -> None:
         items: list[Any] = []

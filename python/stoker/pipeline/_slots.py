@@ -85,7 +85,8 @@ class _Slots:
         self._ended = False
         self._taken = 0  # items so far, and of those:
         self._gone = 0  # have been put
-        self._ready: dict[int, _stoker.Slip] = {}  # in input order: done, behind one that is not
+        # In input order: done, behind one that is not; with the seconds that were spent on each.
+        self._ready: dict[int, tuple[_stoker.Slip, float]] = {}
         self._putting = False
         self._changed: asyncio.Future[None] | None = None
         self._epochs = 0
@@ -235,17 +236,20 @@ class _Slots:
         if not self._stage._ordered:
             await self._put(done, busy)
             return
-        self._ready.update(enumerate(done, number))
+        each = busy / len(done)
+        self._ready.update(enumerate(((slip, each) for slip in done), number))
         if self._putting:
             return
         self._putting = True
         try:
             while self._gone in self._ready:
                 batch: list[_stoker.Slip] = []
-                while len(batch) < _BURST and self._gone + len(batch) in self._ready:
-                    batch.append(self._ready.pop(self._gone + len(batch)))
-                await self._put(batch, busy)
                 busy = 0.0
+                while len(batch) < _BURST and self._gone + len(batch) in self._ready:
+                    slip, each = self._ready.pop(self._gone + len(batch))
+                    batch.append(slip)
+                    busy += each
+                await self._put(batch, busy)
         finally:
             self._putting = False
 

@@ -11,7 +11,7 @@ typedef struct concat {
 
 static stk_err add(concat *c, stk_item *item, stk_diag *diag)
 {
-    PyObject *part = ext_item_take_value(item);
+    PyObject *part = ext_item_value(c->state, item);
     PyObject *list = c->list ? stk_foreign_handle(c->list) : PyList_New(0);
     if (list && !c->list) {
         c->list = ext_foreign_new(c->state, list);
@@ -50,10 +50,11 @@ static stk_err concat_run(const void *params, void *unused, stk_item *item, stk_
     }
     const bool last = stk_item_index(item) == c->paths - 1;
     stk_err err = add(c, item, diag);
-    if (err) {
-        stk_foreign_unref(&before);
-        return err;
+    if (err && next) { /* that part alone is lost, and counted */
+        stk_foreign_unref(&c->list);
+        c->list = before;
     }
+    if (err) return err;
     if (!before) return last ? give(c, item) : STK_ESKIP;
     stk_item_set_foreign(item, &before);
     return STK_OK;

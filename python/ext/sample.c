@@ -182,8 +182,14 @@ static int sample_set_parts(PyObject *op, PyObject *value, void *closure)
 static PyObject *sample_repr(PyObject *op)
 {
     const Sample *self = (Sample *)op;
-    return PyUnicode_FromFormat("Sample(id=%S, epoch=%S, key=%R)", self->id, self->epoch,
-                                self->key);
+    PyObject *key;
+    Py_BEGIN_CRITICAL_SECTION(op);
+    key = Py_NewRef(self->key ? self->key : Py_None);
+    Py_END_CRITICAL_SECTION();
+    PyObject *text =
+        PyUnicode_FromFormat("Sample(id=%S, epoch=%S, key=%R)", self->id, self->epoch, key);
+    Py_DECREF(key);
+    return text;
 }
 
 static int sample_traverse(PyObject *op, visitproc visit, void *arg)

@@ -6,14 +6,16 @@
 #ifndef STK_EXT_SAMPLE_H
 #define STK_EXT_SAMPLE_H
 
+#include <stdatomic.h>
+
 #include "ext.h"
 
 typedef struct ext_sample {
     PyObject_HEAD
     PyObject *id, *epoch, *key, *label, *data;
-    PyObject *rest;     /* a tuple of the parts behind the first, or NULL: there are none */
-    stk_source *source; /* whose sample `id` it is, a reference; NULL: nobody's */
-    bool followed;      /* what an op makes of it is the same sample */
+    PyObject *rest;       /* a tuple of the parts behind the first, or NULL: there are none */
+    stk_source *source;   /* whose sample `id` it is, a reference; NULL: nobody's */
+    atomic_bool followed; /* what an op makes of it is the same sample */
 } ext_sample;
 
 extern PyType_Spec ext_sample_spec;

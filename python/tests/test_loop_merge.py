@@ -186,3 +186,18 @@ def test_batched_async_routers():
     items, error = read(build_pipeline(config(stage, src=[[1, 2, 3], [4], []]), num_threads=2))
     assert error is None
     assert items == [[("even", 2), 1, 3], [("even", 4)]]
+
+
+def test_a_part_that_is_no_list_fails():
+    def evens(items):
+        return 7 if 4 in items else items
+
+    def odds(items):
+        return None if 1 in items else items
+
+    stage = PathVariants(lambda items: [x % 2 for x in items], [[Pipe(evens)], [Pipe(odds)]], batched=True)
+    pipeline = build_pipeline(config(stage, src=[[2, 1], [4, 3], [6, 5]]), num_threads=2)
+    items, error = read(pipeline)
+    assert isinstance(error, PipelineFailure)
+    assert [str(e) for e in error.exceptions] == ["'int' object is not iterable"]
+    assert items in ([], [[2]])

@@ -61,14 +61,17 @@ class SharedMemorySegmentPool(Arena):
 
     @property
     def segment_size(self) -> int:
+        """Bytes of one segment."""
         return self._segment_size
 
     @property
     def count(self) -> int:
+        """How many segments there are."""
         return self._count
 
     @property
     def published(self) -> int:
+        """How many segments were written so far; the writer sets it."""
         return self._written()
 
     @published.setter
@@ -77,6 +80,7 @@ class SharedMemorySegmentPool(Arena):
 
     @property
     def reclaimed(self) -> int:
+        """How many of them may be written again; the reader sets it."""
         return self._given_back()
 
     @reclaimed.setter
@@ -84,9 +88,11 @@ class SharedMemorySegmentPool(Arena):
         self._give_back_to(value)
 
     def open_writer(self) -> PoolWriter:
+        """Its one writer, for the process that fills segments."""
         return PoolWriter(self)
 
     def open_reader(self) -> PoolReader:
+        """Its one reader, for the process that looks into them."""
         return PoolReader(self)
 
     def __repr__(self) -> str:

@@ -37,10 +37,12 @@ class SharedMemoryRingBuffer(Arena):
 
     @property
     def capacity(self) -> int:
+        """Bytes that it holds."""
         return self._capacity
 
     @property
     def head(self) -> int:
+        """How many bytes were written so far; the writer sets it."""
         return self._written()
 
     @head.setter
@@ -49,6 +51,7 @@ class SharedMemoryRingBuffer(Arena):
 
     @property
     def tail(self) -> int:
+        """How many of them were read; the reader sets it."""
         return self._given_back()
 
     @tail.setter
@@ -56,9 +59,11 @@ class SharedMemoryRingBuffer(Arena):
         self._give_back_to(value)
 
     def open_writer(self) -> RingWriter:
+        """Its one writer, for the process that fills it."""
         return RingWriter(self)
 
     def open_reader(self) -> RingReader:
+        """Its one reader, for the process that empties it."""
         return RingReader(self)
 
     def __repr__(self) -> str:

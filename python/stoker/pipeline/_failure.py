@@ -24,6 +24,7 @@ class PipelineFailure(ExceptionGroup[Exception]):
     __module__ = "stoker.pipeline"
 
     def derive(self, excs: Sequence[Exception], /) -> PipelineFailure:  # type: ignore[override]
+        """The same failure with some of its exceptions: what split(), subgroup() and `except*` give."""
         return PipelineFailure(self.message, excs)
 
 

@@ -62,6 +62,7 @@ class TaskStatsHook(TaskHook):
         self._reported_success = 0
 
     def stage_hook(self) -> AbstractAsyncContextManager[None]:
+        """Reports while the stage runs, and at its end."""
         return self._reporting()
 
     @asynccontextmanager
@@ -73,6 +74,7 @@ class TaskStatsHook(TaskHook):
             self._log(self._total())
 
     def task_hook(self, input_item: Any = None) -> AbstractAsyncContextManager[None]:
+        """Counts and times one task."""
         return _Timed(self)
 
     def _count(self, seconds: float) -> None:

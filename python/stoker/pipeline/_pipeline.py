@@ -415,7 +415,11 @@ def _group(error: Exception) -> PipelineFailure:
 
 
 class PipelineIterator(_stoker.Results):
-    """Reads a pipeline to its end, or to the end of an epoch; it cannot be used again."""
+    """Reads a pipeline to its end, or to the end of an epoch; it cannot be used again.
+
+    Threads may share one.  Over a continuous source each needs its own: of those that share one, the
+    first to read on behind the end of an epoch may be given an item of the next.
+    """
 
     __module__ = "stoker.pipeline"
 

@@ -62,6 +62,7 @@ class StatsQueue(AsyncQueue[T]):
         self._reported = (0.0, 0, 0.0)  # elapsed, num_items and seconds empty, at the last report
 
     def stage_hook(self) -> AbstractAsyncContextManager[None]:
+        """Reports while the stage that fills the queue runs, and at its end."""
         return self._reporting()
 
     @asynccontextmanager
@@ -78,6 +79,7 @@ class StatsQueue(AsyncQueue[T]):
         self._began = self._empty_since = time.perf_counter()
 
     async def put(self, item: T) -> None:
+        """As asyncio.Queue's, and counts how long there was no room."""
         if not self.full():
             self.put_nowait(item)
             waited = 0.0
@@ -89,6 +91,7 @@ class StatsQueue(AsyncQueue[T]):
             self._put_times.add(waited)
 
     async def get(self) -> T:
+        """As asyncio.Queue's, and counts how long there was nothing."""
         if not self.empty():
             item = self.get_nowait()
             waited = 0.0
@@ -101,6 +104,7 @@ class StatsQueue(AsyncQueue[T]):
         return item
 
     def put_nowait(self, item: T) -> None:
+        """As asyncio.Queue's, and sees the first item and the end of emptiness."""
         if self._began is None:
             self._begin()
         super().put_nowait(item)
@@ -109,6 +113,7 @@ class StatsQueue(AsyncQueue[T]):
             self._empty_since = None
 
     def get_nowait(self) -> T:
+        """As asyncio.Queue's, and counts the item."""
         item = super().get_nowait()
         if item is not _EOF and item is not _EPOCH_END:
             self._num_items += 1

@@ -37,6 +37,10 @@ typedef void stk_lane_stage_fn(const char *stage, void *ctx);
 /* Before the lane's first work.  NULL: nobody is told. */
 STK_API void stk_lane_on_stage(stk_lane *lane, stk_lane_stage_fn *fn, void *ctx);
 
+/* The lanes of this group hold a lock while they run, Python's say, so that only one does unless an
+ * op gives it up: while one is at quick work another is woken only for a millisecond of it. */
+STK_API void stk_lane_exclusive(stk_lane *lane);
+
 /* Runs one task, if there is one.  STK_EAGAIN: nothing is ready; STK_ECANCELLED: the run has ended,
  * and the lane should. */
 STK_API STK_NODISCARD stk_err stk_lane_work(stk_lane *lane);

@@ -118,6 +118,9 @@ PyObject *ext_lane(PyObject *module, PyObject *args, PyObject *kwargs)
     stk_err err = stk_lane_new(core, group, grow, callable, &lane);
     if (err == STK_ECANCELLED) Py_RETURN_NONE;
     if (err) return ext_raise(err, NULL);
+#ifndef Py_GIL_DISABLED
+    stk_lane_exclusive(lane);
+#endif
     if (n.thread != Py_None && (n.own = PyObject_GetAttrString(n.thread, "name")))
         stk_lane_on_stage(lane, on_stage, &n);
     PyErr_Clear(); /* then it keeps its name */

@@ -64,6 +64,7 @@ typedef struct stk_lane {
 typedef struct group {
     stk_cond work; /* something may be ready, or the end */
     int32_t waiting, coming, inside;
+    bool exclusive; /* only one of its lanes runs at a time, unless an op lets others */
     stk_port_notify_fn *notify; /* of ports */
     void *notify_ctx;
 } group;

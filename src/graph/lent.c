@@ -90,6 +90,13 @@ void stk_lane_on_stage(stk_lane *l, stk_lane_stage_fn *fn, void *ctx)
     l->on_stage_ctx = ctx;
 }
 
+void stk_lane_exclusive(stk_lane *l)
+{
+    run_lock(l->run);
+    l->run->groups[l->group].exclusive = true;
+    run_unlock(l->run);
+}
+
 stk_err stk_lane_work(stk_lane *l)
 {
     stk_run *run = l->run;

@@ -46,7 +46,7 @@ def test_a_start_that_takes_too_long(monkeypatch, stages):
     before, start = threading.active_count(), threading.Thread.start
     monkeypatch.setattr(threading.Thread, "start", lambda thread: (start(thread), pass_time(0.02)))
     pipeline = chain(*stages, src=itertools.count())
-    with pytest.raises(TimeoutError, match=r"The pipeline did not start within 0\.01 seconds\."):
+    with pytest.raises(TimeoutError, match=r"Event loop did not start after 0\.01 seconds\."):
         pipeline.start(timeout=0.01)
     assert "stopped" in repr(pipeline) and list(pipeline) == []
     with pytest.raises(RuntimeError, match=r"The pipeline was already started\."):

@@ -131,7 +131,7 @@ class Pipeline:
                 return
             self._stopped = True
         run.cancel()  # and no wait, since it is late
-        raise TimeoutError(f"The pipeline did not start within {timeout:g} seconds.")
+        raise TimeoutError(f"Event loop did not start after {timeout:g} seconds.")
 
     def _start_locked(self) -> _stoker.Run:
         run = self._plan.start(self._num_threads, self._continuous)

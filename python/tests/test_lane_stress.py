@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from support import ok
 
+SEED = 1000 * int(os.environ.get("STK_SEED", "1"))
+
 ROUNDS = """
-import faulthandler, gc, itertools, logging, os, random, signal, sys, threading
+import asyncio, faulthandler, gc, itertools, logging, os, random, signal, sys, threading
 from lanes import chain, same
 from support import pass_time
 from stoker.pipeline.defs import Aggregate, Disaggregate, PathVariants, Pipe
@@ -28,12 +32,31 @@ def many(x):
     yield x
     yield x
 
+async def pause(x):
+    await asyncio.sleep(0)
+    return x
+
+async def fail_late(x):
+    await pause(x)
+    return fail(x)
+
+async def at_once(x):
+    return x
+
+async def many_late(x):
+    yield x
+    yield await pause(x)
+
 def make():
     kinds = [
         lambda: Pipe(same, concurrency=rng.randint(1, 4), output_order=rng.choice(["completion", "input"])),
         lambda: Pipe(fail, max_failures=rng.choice([-1, 0, 3])),
         lambda: Pipe(wait, concurrency=rng.randint(1, 4)),
         lambda: Pipe(many, concurrency=2),
+        lambda: Pipe(pause, concurrency=rng.randint(1, 4), output_order=rng.choice(["completion", "input"])),
+        lambda: Pipe(fail_late, concurrency=2, max_failures=rng.choice([-1, 0, 3])),
+        lambda: Pipe(at_once),
+        lambda: Pipe(many_late, concurrency=2),
         lambda: Aggregate(rng.randint(1, 9)),
         lambda: PathVariants(lambda x: rng.randrange(2), [[Pipe(same)], [Aggregate(2), Disaggregate()]]),
     ]
@@ -92,7 +115,7 @@ while threading.active_count() > before:
     pass_time(0.001)
 print("end")
 """,
-        seed,
+        SEED + seed,
     )
     assert out == "end\n"
 
@@ -108,7 +131,7 @@ for pipeline in kept[1:]:
 pass_time(rng.random() * 2e-3)
 print("end")
 """,
-        seed,
+        SEED + seed,
     )
     assert out == "end\n"
 
@@ -136,6 +159,6 @@ for i in range(40):
         pass
 print("end")
 """,
-        3,
+        SEED + 3,
     )
     assert out == "end\n"

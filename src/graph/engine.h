@@ -64,7 +64,7 @@ typedef struct stk_lane {
 typedef struct group {
     stk_cond work; /* something may be ready, or the end */
     int32_t waiting, coming, inside;
-    bool exclusive; /* only one of its lanes runs at a time, unless an op lets others */
+    bool exclusive;             /* one of its lanes runs at a time, unless an op lets others */
     stk_port_notify_fn *notify; /* of ports */
     void *notify_ctx;
 } group;
@@ -145,10 +145,5 @@ struct stk_run {
     int32_t refused; /* stk_executor_refused of the executor that was given up */
     int64_t first_result, ended;
 };
-
-static inline bool run_cancelled(const struct stk_run *run)
-{
-    return atomic_load_explicit(&run->cancelled, memory_order_relaxed);
-}
 
 #endif /* STK_GRAPH_ENGINE_H */

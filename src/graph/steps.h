@@ -11,6 +11,11 @@ void run_lock(struct stk_run *run) STK_ACQUIRES(run_role);
 void run_unlock(struct stk_run *run) STK_RELEASES(run_role);
 bool run_wait(struct stk_run *run, stk_cond *c, int64_t deadline) STK_REQUIRES(run_role);
 
+static inline bool run_cancelled(const struct stk_run *run)
+{
+    return atomic_load_explicit(&run->cancelled, memory_order_relaxed);
+}
+
 /* lower.c */
 STK_NODISCARD stk_err run_lower(struct stk_run *run, stk_diag *diag);
 

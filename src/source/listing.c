@@ -9,6 +9,7 @@
 #include "base/failpoint.h"
 #include "base/thread.h"
 #include "exec/pool.h"
+#include "source/progress.h"
 #include "source/runs.h"
 
 /* Names found ahead of what readers want: enough for them to go on with while more are found, few
@@ -21,35 +22,27 @@
 #define WAITS_NS(names) (1000000 + 1000 * (int64_t)(names))
 
 struct stk_listing {
-    char *path; /* these never change */
+    stk_progress p; /* its lock guards what is said to be below, and the listing's own fields of
+                       folders */
+    char *path;     /* these never change */
     stk_glob *glob;
     bool labels, flat, no_follow;
     int few_threads; /* where none waits */
 
-    atomic_bool started;  /* set under the lock; `generation` is fixed by then */
-    unsigned generation;  /* of forks */
-    atomic_bool stop;     /* set under the lock */
-    atomic_bool complete; /* the same; all is released and nothing changes any more */
     atomic_size_t memory;
     stk_runs runs; /* written under the lock, read without */
 
-    stk_mutex lock; /* guards everything below, and the listing's own fields of folders */
-    stk_cond work;  /* folders to scan, or none any more */
-    stk_cond news;  /* the root is released, or all, or it failed; a watcher was woken */
     stk_folder root;
     stk_folder *stack;   /* folders with kids that nobody has taken; the next to take on top */
     stk_folder *pending; /* the next to release; NULL: none */
     bool root_taken, root_released, releasing;
-    int64_t available;          /* names that are released */
     int64_t found, num_scanned; /* names of the folders that were scanned, and those */
-    int64_t demand;             /* readers want, or wanted, as many released */
     int num_threads, idle, busy;
     bool slow; /* scans wait */
     stk_thread threads[STK_MAX_LIST_THREADS];
-    stk_watcher *watchers; /* the armed ones */
-    stk_err err;
-    stk_diag diag;
 };
+
+static void help_locked(stk_progress *p);
 
 stk_err stk_listing_new(const stk_listing_opts *opts, stk_listing **out, stk_diag *diag)
 {
@@ -60,7 +53,7 @@ stk_err stk_listing_new(const stk_listing_opts *opts, stk_listing **out, stk_dia
     l->no_follow = opts->no_follow;
     l->few_threads = stk_usable_processors();
     if (l->few_threads > STK_MAX_LIST_THREADS) l->few_threads = STK_MAX_LIST_THREADS;
-    l->demand = opts->in_order ? 0 : INT64_MAX;
+    l->p.demand = opts->in_order ? 0 : INT64_MAX;
     size_t len = strlen(opts->path);
     while (len > 1 && opts->path[len - 1] == '/') len--;
     l->path = stk_alloc_zero(len + 1, 1);
@@ -68,25 +61,11 @@ stk_err stk_listing_new(const stk_listing_opts *opts, stk_listing **out, stk_dia
     l->root = (stk_folder){.name = l->path, .label = -1};
 
     stk_err err = l->path ? STK_OK : STK_ENOMEM;
-    if (!err) err = stk_mutex_init(&l->lock);
-    if (!err) err = stk_cond_init(&l->work);
-    if (!err) err = stk_cond_init(&l->news);
+    if (!err) err = stk_progress_init(&l->p, l->path, help_locked);
     if (err) stk_diag_set(diag, err, "no memory for a listing");
     if (!err) err = stk_glob_new(opts->pattern, &l->glob, diag);
     if (err) stk_listing_free(out);
     return err;
-}
-
-/* In a child of fork, whose parent listed: the threads did not come along. */
-static bool is_forked(const stk_listing *l)
-{
-    return atomic_load_explicit(&l->started, memory_order_acquire) &&
-           l->generation != stk_fork_generation();
-}
-
-static bool is_complete(const stk_listing *l)
-{
-    return atomic_load_explicit(&l->complete, memory_order_acquire);
 }
 
 void stk_listing_free(stk_listing **pl)
@@ -94,19 +73,15 @@ void stk_listing_free(stk_listing **pl)
     stk_listing *l = *pl;
     *pl = NULL;
     if (!l) return;
-    if (is_forked(l)) return; /* the parent's threads may have been in the middle of anything */
+    if (stk_progress_is_forked(&l->p))
+        return; /* the parent's threads may have been in the middle of anything */
 
-    if (atomic_load_explicit(&l->started, memory_order_acquire)) {
-        stk_mutex_lock(&l->lock);
-        atomic_store_explicit(&l->stop, true, memory_order_relaxed);
-        stk_cond_broadcast(&l->work);
-        stk_mutex_unlock(&l->lock);
+    if (atomic_load_explicit(&l->p.started, memory_order_acquire)) {
+        stk_progress_stop(&l->p);
         /* From the first to the last: a thread starts others only before it ends. */
         for (int i = 0; i < STK_MAX_LIST_THREADS; i++) stk_thread_join(&l->threads[i]);
     }
-    stk_cond_fini(&l->news);
-    stk_cond_fini(&l->work);
-    stk_mutex_fini(&l->lock);
+    stk_progress_fini(&l->p);
     stk_folder_fini(&l->root);
     stk_runs_fini(&l->runs);
     stk_glob_free(&l->glob);
@@ -114,58 +89,16 @@ void stk_listing_free(stk_listing **pl)
     stk_free(l);
 }
 
-/* The first failure stays.  `diag` may be NULL: no memory for the words. */
-static void fail_locked(stk_listing *l, stk_err err, const stk_diag *diag) STK_REQUIRES(l->lock)
-{
-    if (l->err) return;
-    l->err = err;
-    if (diag)
-        l->diag = *diag;
-    else
-        stk_diag_set(&l->diag, err, "%s: no memory to list the folder", l->path);
-    l->diag.err = err;
-    atomic_store_explicit(&l->stop, true, memory_order_relaxed);
-    stk_cond_broadcast(&l->work);
-    stk_cond_broadcast(&l->news);
-}
-
-static bool is_news_locked(const stk_listing *l, const stk_watcher *w) STK_REQUIRES(l->lock)
-{
-    return l->err || is_complete(l) || w->wanted <= l->available;
-}
-
-/* Lets the lock go for each call. */
-static void wake_locked(stk_listing *l) STK_REQUIRES(l->lock)
-{
-    stk_watcher **at = &l->watchers;
-    while (*at) {
-        stk_watcher *w = *at;
-        if (!is_news_locked(l, w)) {
-            at = &w->next;
-            continue;
-        }
-        *at = w->next;
-        w->armed = false;
-        w->waking++;
-        stk_mutex_unlock(&l->lock);
-        w->wake(w->ctx);
-        stk_mutex_lock(&l->lock);
-        w->waking--;
-        stk_cond_broadcast(&l->news);
-        at = &l->watchers; /* others may have come and gone */
-    }
-}
-
-static void publish_locked(stk_listing *l, stk_folder *f) STK_REQUIRES(l->lock)
+static void publish_locked(stk_listing *l, stk_folder *f) STK_REQUIRES(l->p.lock)
 {
     stk_diag diag;
     if (f->err) {
-        fail_locked(l, f->err, f->why);
+        stk_progress_fail_locked(&l->p, f->err, f->why);
         return;
     }
     if (l->labels && !f->parent && f->files.num) {
-        fail_locked(
-            l,
+        stk_progress_fail_locked(
+            &l->p,
             stk_diag_set(
                 &diag, STK_EINVAL,
                 "%s/%s: labels come from the first folder below %s, and this file is in none: "
@@ -174,42 +107,41 @@ static void publish_locked(stk_listing *l, stk_folder *f) STK_REQUIRES(l->lock)
             &diag);
         return;
     }
-    f->first = l->available;
+    f->first = l->p.available;
     if (f->files.num && stk_runs_add(&l->runs, f)) {
-        fail_locked(l, STK_ENOMEM, NULL);
+        stk_progress_fail_locked(&l->p, STK_ENOMEM, NULL);
         return;
     }
-    l->available += f->files.num;
+    l->p.available += f->files.num;
     atomic_fetch_add_explicit(&l->memory, stk_folder_memory(f), memory_order_relaxed);
     if (!f->parent) {
         l->root_released = true;
-        stk_cond_broadcast(&l->news);
+        stk_cond_broadcast(&l->p.news);
     }
 }
 
-static void complete_locked(stk_listing *l) STK_REQUIRES(l->lock)
+static void complete_locked(stk_listing *l) STK_REQUIRES(l->p.lock)
 {
-    if (l->available) {
-        atomic_store_explicit(&l->complete, true, memory_order_release);
-        stk_cond_broadcast(&l->news);
+    if (l->p.available) {
+        stk_progress_complete_locked(&l->p);
         return;
     }
     stk_diag diag;
     stk_diag_set(&diag, STK_EINVAL,
                  "no files matching \"%s\" %s %s: check the path, and the pattern",
                  stk_glob_text(l->glob), l->flat ? "directly in" : "under", l->path);
-    fail_locked(l, STK_EINVAL, &diag);
+    stk_progress_fail_locked(&l->p, STK_EINVAL, &diag);
 }
 
 /* Releases what is there, in order.  Lets the lock go; one thread at a time does it, and it
  * sees what others have scanned meanwhile. */
-static void release_locked(stk_listing *l) STK_REQUIRES(l->lock)
+static void release_locked(stk_listing *l) STK_REQUIRES(l->p.lock)
 {
     if (l->releasing) return;
     l->releasing = true;
-    while (!l->err && l->pending && l->pending->scanned) {
+    while (!l->p.err && l->pending && l->pending->scanned) {
         stk_folder *f = l->pending;
-        stk_mutex_unlock(&l->lock);
+        stk_mutex_unlock(&l->p.lock);
         stk_diag diag;
         stk_err err = STK_OK;
         if (stk_failpoint("dir.list")) {
@@ -218,31 +150,31 @@ static void release_locked(stk_listing *l) STK_REQUIRES(l->lock)
             if (!err) err = stk_diag_errno(&diag, errno, "%s: cannot list the folder", path);
             if (err == STK_ENOTFOUND) err = STK_EIO;
         }
-        stk_mutex_lock(&l->lock);
-        if (err) fail_locked(l, err, &diag);
-        if (!l->err) publish_locked(l, f);
+        stk_mutex_lock(&l->p.lock);
+        if (err) stk_progress_fail_locked(&l->p, err, &diag);
+        if (!l->p.err) publish_locked(l, f);
         l->pending = stk_folder_next(f);
-        if (!l->err && !l->pending) complete_locked(l);
-        wake_locked(l);
+        if (!l->p.err && !l->pending) complete_locked(l);
+        stk_progress_wake_locked(&l->p);
     }
     l->releasing = false;
 }
 
 /* There is something to scan, and it is near enough to what readers want. */
-static bool may_take_locked(const stk_listing *l) STK_REQUIRES(l->lock)
+static bool may_take_locked(const stk_listing *l) STK_REQUIRES(l->p.lock)
 {
     if (!l->root_taken) return true;
     if (!l->stack) return false;
-    if (l->demand == INT64_MAX) return true;
+    if (l->p.demand == INT64_MAX) return true;
     /* Folders are not quite taken in the order of release: the next one may wait behind many. */
-    if (l->available < l->demand && !l->busy) return true;
-    int64_t ahead = l->demand > LEAST_AHEAD ? l->demand : LEAST_AHEAD;
+    if (l->p.available < l->p.demand && !l->busy) return true;
+    int64_t ahead = l->p.demand > LEAST_AHEAD ? l->p.demand : LEAST_AHEAD;
     if (ahead > MOST_AHEAD) ahead = MOST_AHEAD;
     const int64_t each = l->num_scanned ? l->found / l->num_scanned : LEAST_AHEAD;
-    return l->found + l->busy * each < l->demand + ahead; /* with what is being scanned, about */
+    return l->found + l->busy * each < l->p.demand + ahead; /* with what is being scanned, about */
 }
 
-static stk_folder *take_locked(stk_listing *l) STK_REQUIRES(l->lock)
+static stk_folder *take_locked(stk_listing *l) STK_REQUIRES(l->p.lock)
 {
     if (!may_take_locked(l)) return NULL;
     if (!l->root_taken) {
@@ -257,7 +189,7 @@ static stk_folder *take_locked(stk_listing *l) STK_REQUIRES(l->lock)
 
 static void *list_folders(void *arg);
 
-static stk_err start_thread_locked(stk_listing *l) STK_REQUIRES(l->lock)
+static stk_err start_thread_locked(stk_listing *l) STK_REQUIRES(l->p.lock)
 {
     stk_thread *t = &l->threads[l->num_threads];
     stk_err err = stk_thread_start(t, "stk-list", list_folders, l);
@@ -266,18 +198,24 @@ static stk_err start_thread_locked(stk_listing *l) STK_REQUIRES(l->lock)
 }
 
 /* As many threads as find something to do: no more than processors, unless they would wait. */
-static void call_help_locked(stk_listing *l) STK_REQUIRES(l->lock)
+static void call_help_locked(stk_listing *l) STK_REQUIRES(l->p.lock)
 {
-    if (!may_take_locked(l) || atomic_load_explicit(&l->stop, memory_order_relaxed)) return;
+    if (!may_take_locked(l) || stk_progress_stopped(&l->p)) return;
     if (l->idle) {
-        stk_cond_signal(&l->work);
+        stk_cond_signal(&l->p.work);
         return;
     }
     const int most = l->slow ? STK_MAX_LIST_THREADS : l->few_threads;
     if (l->num_threads >= most || !start_thread_locked(l)) return;
     stk_diag diag;
     stk_diag_set(&diag, STK_ELIMIT, "%s: the system refused a thread to list folders", l->path);
-    fail_locked(l, STK_ELIMIT, &diag);
+    stk_progress_fail_locked(&l->p, STK_ELIMIT, &diag);
+}
+
+/* Holds p's lock, which the analysis does not know as l's. */
+static void help_locked(stk_progress *p) STK_TSA(no_thread_safety_analysis)
+{
+    call_help_locked((stk_listing *)p);
 }
 
 /* Called without the lock; the result is seen under it. */
@@ -287,7 +225,7 @@ static void scan(stk_listing *l, stk_folder *f, void *buffer)
         .glob = l->glob,
         .flat = l->flat,
         .no_follow = l->no_follow,
-        .stop = &l->stop,
+        .stop = &l->p.stop,
         .buffer = buffer,
     };
     stk_diag diag;
@@ -300,25 +238,25 @@ static void scan(stk_listing *l, stk_folder *f, void *buffer)
         f->err = STK_ENOMEM;
 }
 
-static void scan_all_locked(stk_listing *l, void *buffer) STK_REQUIRES(l->lock)
+static void scan_all_locked(stk_listing *l, void *buffer) STK_REQUIRES(l->p.lock)
 {
     for (;;) {
         stk_folder *f = NULL;
-        while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) {
+        while (!stk_progress_stopped(&l->p)) {
             f = take_locked(l);
             if (f || (!l->stack && !l->busy)) break;
             l->idle++;
-            (void)stk_cond_wait(&l->work, &l->lock, STK_NEVER);
+            (void)stk_cond_wait(&l->p.work, &l->p.lock, STK_NEVER);
             l->idle--;
         }
         if (!f) return;
         l->busy++;
         call_help_locked(l);
-        stk_mutex_unlock(&l->lock);
+        stk_mutex_unlock(&l->p.lock);
         const int64_t began = stk_clock_ns();
         scan(l, f, buffer);
         const int64_t took = stk_clock_ns() - began;
-        stk_mutex_lock(&l->lock);
+        stk_mutex_lock(&l->p.lock);
         l->slow |= took > WAITS_NS(f->files.num);
         l->busy--;
         f->scanned = true;
@@ -337,14 +275,14 @@ static void *list_folders(void *arg)
 {
     stk_listing *l = arg;
     void *buffer = stk_alloc(STK_SCAN_BUFFER);
-    stk_mutex_lock(&l->lock);
+    stk_mutex_lock(&l->p.lock);
     if (buffer)
         scan_all_locked(l, buffer);
     else
-        fail_locked(l, STK_ENOMEM, NULL);
-    wake_locked(l); /* of a failure outside of a release */
-    stk_cond_broadcast(&l->work);
-    stk_mutex_unlock(&l->lock);
+        stk_progress_fail_locked(&l->p, STK_ENOMEM, NULL);
+    stk_progress_wake_locked(&l->p); /* of a failure outside of a release */
+    stk_cond_broadcast(&l->p.work);
+    stk_mutex_unlock(&l->p.lock);
     stk_free(buffer);
     return NULL;
 }
@@ -360,122 +298,49 @@ static stk_err check_path(const stk_listing *l, stk_diag *diag)
     return STK_OK;
 }
 
-static stk_err refuse_child(const stk_listing *l, stk_diag *diag)
-{
-    return stk_diag_set(diag, STK_EFORK,
-                        "%s: the folder was being listed when this process was forked: "
-                        "make a new source in the child",
-                        l->path);
-}
-
 stk_err stk_listing_start(stk_listing *l, stk_diag *diag)
 {
-    if (is_complete(l)) return STK_OK;
-    if (is_forked(l)) return refuse_child(l, diag);
-    if (atomic_load_explicit(&l->started, memory_order_acquire)) return STK_OK;
+    if (stk_progress_is_complete(&l->p)) return STK_OK;
+    if (stk_progress_is_forked(&l->p)) return stk_progress_refuse_child(&l->p, diag);
+    if (atomic_load_explicit(&l->p.started, memory_order_acquire)) return STK_OK;
     stk_err err = check_path(l, diag);
     if (err) return err;
 
-    stk_mutex_lock(&l->lock);
-    if (!atomic_load_explicit(&l->started, memory_order_relaxed)) {
+    stk_mutex_lock(&l->p.lock);
+    if (!atomic_load_explicit(&l->p.started, memory_order_relaxed)) {
         l->pending = &l->root;
-        l->generation = stk_fork_generation();
+        l->p.generation = stk_fork_generation();
         if (start_thread_locked(l))
             err = stk_diag_set(diag, STK_ELIMIT, "%s: the system refused a thread to list folders",
                                l->path);
         else
-            atomic_store_explicit(&l->started, true, memory_order_release);
+            atomic_store_explicit(&l->p.started, true, memory_order_release);
     }
-    stk_mutex_unlock(&l->lock);
+    stk_mutex_unlock(&l->p.lock);
     return err;
-}
-
-static void demand_locked(stk_listing *l, int64_t wanted) STK_REQUIRES(l->lock)
-{
-    if (wanted <= l->demand || !atomic_load_explicit(&l->started, memory_order_relaxed)) return;
-    l->demand = wanted;
-    call_help_locked(l);
-}
-
-static stk_err report_locked(const stk_listing *l, stk_diag *diag) STK_REQUIRES(l->lock)
-{
-    if (diag) *diag = l->diag;
-    return l->err;
-}
-
-static void arm_locked(stk_listing *l, stk_watcher *w, int64_t wanted) STK_REQUIRES(l->lock)
-{
-    w->wanted = wanted;
-    if (w->armed) return;
-    w->armed = true;
-    w->next = l->watchers;
-    l->watchers = w;
 }
 
 stk_err stk_listing_look(stk_listing *l, int64_t wanted, stk_watcher *w, stk_look *out,
                          stk_diag *diag)
 {
-    const bool complete = is_complete(l); /* a child of fork must not touch the lock */
-    *out = (stk_look){0};
-    if (!complete && is_forked(l)) return refuse_child(l, diag);
-    if (complete) {
-        *out = (stk_look){.available = l->available, .complete = true};
-        return STK_OK;
-    }
-    stk_err err = STK_OK;
-    stk_mutex_lock(&l->lock);
-    demand_locked(l, wanted);
-    *out = (stk_look){.available = l->available, .complete = is_complete(l)};
-    if (!out->complete && out->available < wanted) {
-        err = l->err ? report_locked(l, diag) : STK_EAGAIN;
-        if (!l->err && w) arm_locked(l, w, wanted);
-    }
-    stk_mutex_unlock(&l->lock);
-    return err;
+    return stk_progress_look(&l->p, wanted, w, out, diag);
 }
 
 void stk_listing_forget(stk_listing *l, stk_watcher *w)
 {
-    if (is_forked(l)) return;
-    stk_mutex_lock(&l->lock);
-    for (stk_watcher **at = &l->watchers; *at; at = &(*at)->next)
-        if (*at == w) {
-            *at = w->next;
-            w->armed = false;
-            break;
-        }
-    while (w->waking) (void)stk_cond_wait(&l->news, &l->lock, STK_NEVER);
-    stk_mutex_unlock(&l->lock);
+    stk_progress_forget(&l->p, w);
 }
 
 stk_err stk_listing_wait(stk_listing *l, int64_t *count, stk_diag *diag)
 {
-    *count = 0;
-    stk_err err = STK_OK;
-    if (!is_complete(l)) {
-        if (is_forked(l)) return refuse_child(l, diag);
-        stk_mutex_lock(&l->lock);
-        demand_locked(l, INT64_MAX);
-        while (!l->err && !is_complete(l)) (void)stk_cond_wait(&l->news, &l->lock, STK_NEVER);
-        if (l->err) err = report_locked(l, diag);
-        stk_mutex_unlock(&l->lock);
-    }
-    if (!err) *count = l->available;
-    return err;
+    return stk_progress_wait(&l->p, NULL, count, diag);
 }
 
 stk_err stk_listing_wait_root(stk_listing *l, const stk_folder **root, stk_diag *diag)
 {
-    *root = NULL;
-    stk_err err = STK_OK;
-    if (!is_complete(l)) {
-        if (is_forked(l)) return refuse_child(l, diag);
-        stk_mutex_lock(&l->lock);
-        while (!l->err && !l->root_released) (void)stk_cond_wait(&l->news, &l->lock, STK_NEVER);
-        if (!l->root_released) err = report_locked(l, diag);
-        stk_mutex_unlock(&l->lock);
-    }
-    if (!err) *root = &l->root;
+    int64_t available;
+    stk_err err = stk_progress_wait(&l->p, &l->root_released, &available, diag);
+    *root = err ? NULL : &l->root;
     return err;
 }
 

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/failpoint.h"
+#include "base/file.h"
 #include "data/slab.h"
 
 enum {
@@ -23,33 +23,16 @@ typedef struct read_params {
     stk_slab_pool *pool;
 } read_params;
 
-static const char *kind_of_file(mode_t mode)
-{
-    if (S_ISDIR(mode)) return "a directory";
-    if (S_ISFIFO(mode)) return "a FIFO";
-    if (S_ISSOCK(mode)) return "a socket";
-    return "a device";
-}
-
 /* Opens a regular file and gives its size. */
 static stk_err open_file(const char *path, size_t max_bytes, int *fd, size_t *size, stk_diag *diag)
 {
-    /* A FIFO without a writer would make a blocking open wait for ever. */
-    *fd =
-        stk_failpoint("read.open") ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (*fd < 0 && errno == ENXIO)
-        return stk_diag_set(diag, STK_EINVAL, "%s: not a regular file but a socket", path);
-    if (*fd < 0) return stk_diag_errno(diag, errno, "open %s", path);
-
-    struct stat st;
-    if (fstat(*fd, &st) < 0) return stk_diag_errno(diag, errno, "stat %s", path);
-    if (!S_ISREG(st.st_mode))
-        return stk_diag_set(diag, STK_EINVAL, "%s: not a regular file but %s", path,
-                            kind_of_file(st.st_mode));
-    if (st.st_size < 0 || (uintmax_t)st.st_size > max_bytes)
-        return stk_diag_set(diag, STK_ELIMIT, "%s: %" PRIdMAX " bytes, the limit is %zu", path,
-                            (intmax_t)st.st_size, max_bytes);
-    *size = (size_t)st.st_size;
+    uint64_t bytes;
+    const stk_err err = stk_file_open(path, fd, &bytes, diag);
+    if (err) return err;
+    if (bytes > max_bytes)
+        return stk_diag_set(diag, STK_ELIMIT, "%s: %" PRIu64 " bytes, the limit is %zu", path,
+                            bytes, max_bytes);
+    *size = (size_t)bytes;
     return STK_OK;
 }
 

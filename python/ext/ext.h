@@ -106,13 +106,9 @@ PyObject *ext_source_give(PyObject *module, stk_source **core, const stk_diag *d
 /* Borrowed from `op`, which must be a Source: else NULL with a TypeError. */
 stk_source *ext_source_borrow(ext_state *state, PyObject *op);
 
-/* op.c */
+/* op.c; what makes ops is in op.h */
 
 extern PyType_Spec ext_op_spec;
-PyObject *ext_op_read(PyObject *module, PyObject *args, PyObject *kwargs);
-PyObject *ext_op_decode_image(PyObject *module, PyObject *args, PyObject *kwargs);
-PyObject *ext_op_normalize(PyObject *module, PyObject *args, PyObject *kwargs);
-PyObject *ext_decode_image(PyObject *module, PyObject *args, PyObject *kwargs);
 stk_op *ext_op_borrow(ext_state *state, PyObject *op);
 
 /* As ext_source_give. */

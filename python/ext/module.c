@@ -1,4 +1,5 @@
 #include "lane.h"
+#include "op.h"
 
 #define FUNCTION(name, doc)                                                               \
     {                                                                                     \
@@ -11,6 +12,8 @@ static PyMethodDef functions[] = {
     FUNCTION(op_read, PyDoc_STR("An Op; use stoker.ops.read.")),
     FUNCTION(op_decode_image, PyDoc_STR("An Op; use stoker.ops.decode_image.")),
     FUNCTION(op_normalize, PyDoc_STR("An Op; use stoker.ops.normalize.")),
+    FUNCTION(op_color_jitter, PyDoc_STR("An Op; use stoker.ops.color_jitter.")),
+    FUNCTION(op_grayscale, PyDoc_STR("An Op; use stoker.ops.grayscale.")),
     FUNCTION(decode_image, PyDoc_STR("decode_image(data, seed, **options): one image as a Field, "
                                      "outside of any run.")),
     FUNCTION(lane,

@@ -1,4 +1,4 @@
-#include "ext.h"
+#include "op.h"
 
 #include <stoker/image.h>
 #include <stoker/ops.h>

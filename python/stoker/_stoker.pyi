@@ -308,4 +308,13 @@ def op_normalize(
     layout: str,
     field: bytes,
 ) -> Op: ...
+def op_color_jitter(
+    *,
+    brightness: tuple[float, float],
+    contrast: tuple[float, float],
+    saturation: tuple[float, float],
+    hue: tuple[float, float],
+    keep: float,
+) -> Op: ...
+def op_grayscale(*, keep: float) -> Op: ...
 def decode_image(data: Buffer, seed: int, /, **options: Unpack[ImageOptions]) -> Field: ...

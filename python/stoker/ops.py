@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import _check, _stoker
-from ._value import Value
+from ._augment import color_jitter, grayscale
+from ._op import MASK, Op, bits_of_parts, names_of_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Literal
+    from typing import Literal
 
     Crop = Literal["random_resized", "center"]
     Filter = Literal["bilinear", "bicubic", "lanczos", "box", "nearest"]
@@ -21,27 +22,7 @@ if TYPE_CHECKING:
     Layout = Literal["NHWC", "NCHW"]
     DType = Literal["uint8", "float32", "float16", "bfloat16"]
 
-__all__ = ["Op", "decode_image", "normalize", "read"]
-
-_MASK = "mask"  # the part that is resampled with nearest unless told otherwise
-
-
-class Op(Value):
-    """What a stage does.  Immutable: may be used in many pipelines at once."""
-
-    __slots__ = ()
-
-    name: ClassVar[str]
-
-    def _handle(self, parts: Sequence[str]) -> _stoker.Op:
-        """The op of the C library, for samples with these parts."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        """What was given; options that have their defaults are left out."""
-        defaults = getattr(type(self).__init__, "__kwdefaults__", None) or {}
-        given = [(k, v) for k, v in self._items() if k not in defaults or v != defaults[k]]
-        return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in given)})"
+__all__ = ["Op", "color_jitter", "decode_image", "grayscale", "normalize", "read"]
 
 
 class read(Op):
@@ -149,8 +130,8 @@ class decode_image(Op):
             ratio=_check.pair("ratio", ratio),
             resize=resize,
             orientation=_check.flag("orientation", orientation),
-            nearest=None if nearest is None else _names("nearest", nearest),
-            gray=_names("gray", gray),
+            nearest=None if nearest is None else names_of_parts("nearest", nearest),
+            gray=names_of_parts("gray", gray),
             max_pixels=max_pixels,
             max_side=max_side,
         )
@@ -178,23 +159,10 @@ class decode_image(Op):
     def _handle(self, parts: Sequence[str]) -> _stoker.Op:
         nearest = self.nearest
         if nearest is None:
-            nearest = (_MASK,) if _MASK in parts else ()
+            nearest = (MASK,) if MASK in parts else ()
         return _stoker.op_decode_image(
-            **self._options(_bits("nearest", nearest, parts), _bits("gray", self.gray, parts))
+            **self._options(bits_of_parts("nearest", nearest, parts), bits_of_parts("gray", self.gray, parts))
         )
-
-
-def _names(argument: str, names: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise TypeError(f"{argument} must be a list of names of parts")
-    return tuple(names)
-
-
-def _bits(argument: str, names: Sequence[str], parts: Sequence[str]) -> int:
-    for name in names:
-        if name not in parts:
-            raise ValueError(f"{argument}: the source has no part {name!r}; it has {list(parts)}")
-    return sum(1 << i for i, part in enumerate(parts) if part in names)
 
 
 class normalize(Op):

@@ -88,6 +88,7 @@ def native() -> None:
     assert_type(samples, PipelineBuilder[Sample])
     decoded = samples.pipe(ops.read()).pipe(ops.decode_image(8, 8))
     assert_type(decoded, PipelineBuilder[Sample])
+    assert_type(decoded.pipe(ops.color_jitter(0.4)), PipelineBuilder[Sample])
     batches = decoded.batch(4).pipe(ops.normalize())
     assert_type(batches, PipelineBuilder[Batch])
     assert_type(batches.disaggregate(), PipelineBuilder[Sample])

@@ -1,12 +1,12 @@
 #include "ops/normalize.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "data/batch.h"
+#include "ops/frames.h"
 #include "transform/normalize.h"
 
 typedef struct params {
@@ -14,18 +14,6 @@ typedef struct params {
     size_t num_channels;
     char field[]; /* its name */
 } params;
-
-/* "(64, 224, 224, 3) uint8" */
-static void describe(const stk_tensor *t, char *dst, size_t size)
-{
-    size_t used = 0;
-    for (int32_t i = 0; i < t->ndim && used < size; i++) {
-        const int n = snprintf(dst + used, size - used, "%s%" PRId64, i ? ", " : "(", t->shape[i]);
-        used += n > 0 ? (size_t)n : 0;
-    }
-    if (used < size)
-        snprintf(dst + used, size - used, "%s) %s", t->ndim ? "" : "(", stk_dtype_str(t->dtype));
-}
 
 static stk_err find_field(const params *p, const stk_batch *b, size_t *field, stk_tensor *t,
                           stk_diag *diag)
@@ -50,7 +38,7 @@ static stk_err find_field(const params *p, const stk_batch *b, size_t *field, st
 static stk_err check_field(const params *p, const stk_tensor *t, stk_diag *diag)
 {
     char found[160];
-    describe(t, found, sizeof(found));
+    stk_describe_array(t, found, sizeof(found));
     if (t->ndim != 4)
         return stk_diag_set(diag, STK_EINVAL,
                             "field \"%s\": needs an array (n, height, width, channels), found %s",

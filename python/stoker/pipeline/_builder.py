@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
+    from .._augment import ArrayOp, BatchOp
     from .._stoker import Batch, Sample
     from ..ops import Op
     from ._pipeline import Pipeline
@@ -133,10 +134,10 @@ class PipelineBuilder(Generic[T]):
     if TYPE_CHECKING:
 
         @overload
-        def pipe(self, op: ops.normalize, /, **how: Unpack[PipeOptions]) -> PipelineBuilder[Batch]: ...
+        def pipe(self, op: ops.normalize | BatchOp, /, **how: Unpack[PipeOptions]) -> PipelineBuilder[Batch]: ...
         @overload
         def pipe(
-            self, op: ops.read | ops.decode_image, /, **how: Unpack[PipeOptions]
+            self, op: ops.read | ops.decode_image | ArrayOp, /, **how: Unpack[PipeOptions]
         ) -> PipelineBuilder[Sample]: ...
         @overload
         def pipe(self, op: Op, /, **how: Unpack[PipeOptions]) -> PipelineBuilder[Any]: ...

@@ -1,0 +1,15 @@
+/* The functions of the module that make ops: op.c, op_augment.c. */
+#ifndef STK_EXT_OP_H
+#define STK_EXT_OP_H
+
+#include "ext.h"
+
+PyObject *ext_op_read(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_op_decode_image(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_op_normalize(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_decode_image(PyObject *module, PyObject *args, PyObject *kwargs);
+
+PyObject *ext_op_color_jitter(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_op_grayscale(PyObject *module, PyObject *args, PyObject *kwargs);
+
+#endif /* STK_EXT_OP_H */

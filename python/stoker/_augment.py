@@ -1,0 +1,119 @@
+"""Ops that change pictures at random, with torchvision's names and meanings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import _check, _stoker
+from ._op import Op
+
+_FACTOR_MAX = 16  # STK_FACTOR_MAX
+
+
+class ArrayOp(Op):
+    """Takes arrays and gives arrays."""
+
+    __slots__ = ()
+
+
+class BatchOp(Op):
+    """Takes batches and gives batches."""
+
+    __slots__ = ()
+
+
+class color_jitter(ArrayOp):
+    """Array to array: brightness, contrast, saturation and hue change at random, as torchvision's ColorJitter.
+
+    `brightness`, `contrast`, `saturation`: a factor is drawn from max(0, 1 - x) to 1 + x, or from a
+    pair (least, most), within 0 to 16; 0 changes nothing.
+    `hue`: drawn from -x to x, or from a pair, within -0.5 to 0.5 of the whole circle.
+    `p`: how probable a change is.
+
+    Takes uint8, (height, width, channels) or, for clips, (frames, height, width, channels), with 1
+    or 3 channels; all frames get the same.  The four follow each other in an order drawn for each
+    sample; each rounds and clips, and is within 1 of its formula, where luma is 0.2989 R + 0.587 G +
+    0.114 B: brightness f x; contrast f x + (1 - f) (mean of the frame's luma); saturation
+    f x + (1 - f) luma; hue turns the angle of HSV.  One channel has no saturation and no hue.  Of a
+    sample with several parts the first changes.
+    """
+
+    __slots__ = ("brightness", "contrast", "saturation", "hue", "p")
+    name = "color_jitter"
+
+    brightness: tuple[float, float]
+    contrast: tuple[float, float]
+    saturation: tuple[float, float]
+    hue: tuple[float, float]
+    p: float
+
+    def __init__(
+        self,
+        brightness: float | tuple[float, float] = 0.0,
+        contrast: float | tuple[float, float] = 0.0,
+        saturation: float | tuple[float, float] = 0.0,
+        hue: float | tuple[float, float] = 0.0,
+        *,
+        p: float = 1.0,
+    ) -> None:
+        self._set(
+            brightness=_factors("brightness", brightness),
+            contrast=_factors("contrast", contrast),
+            saturation=_factors("saturation", saturation),
+            hue=_around("hue", hue, 0.0, -0.5, 0.5),
+            p=_check.number("p", p, 0, 1),
+        )
+        self._handle(())
+
+    def _handle(self, parts: Sequence[str]) -> _stoker.Op:
+        return _stoker.op_color_jitter(
+            brightness=_less_one(self.brightness),
+            contrast=_less_one(self.contrast),
+            saturation=_less_one(self.saturation),
+            hue=self.hue,
+            keep=1 - self.p,
+        )
+
+
+def _factors(name: str, value: object) -> tuple[float, float]:
+    return _around(name, value, 1.0, 0.0, _FACTOR_MAX)
+
+
+def _less_one(factors: tuple[float, float]) -> tuple[float, float]:
+    return factors[0] - 1, factors[1] - 1
+
+
+def _around(name: str, value: object, middle: float, least: float, most: float) -> tuple[float, float]:
+    """A range: so much around the middle, or its two ends."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        if len(value) != 2:
+            raise TypeError(f"{name} must be a number, or a pair of numbers, not {len(value)} of them")
+        first = _check.number(f"{name}[0]", value[0], least, most)
+        second = _check.number(f"{name}[1]", value[1], least, most)
+        if first > second:
+            raise ValueError(f"{name} must be two numbers, the smaller first, not {value}")
+        return first, second
+    around = _check.number(name, value, 0, most - middle)
+    return max(least, middle - around), middle + around
+
+
+class grayscale(ArrayOp):
+    """Array to array: takes the colour away from some, as torchvision's RandomGrayscale.
+
+    `p`: how probable that is.
+
+    Takes what `color_jitter` takes; the number of channels stays, and each of them becomes 0.2989 R +
+    0.587 G + 0.114 B, rounded.  Of a sample with several parts the first changes.
+    """
+
+    __slots__ = ("p",)
+    name = "grayscale"
+
+    p: float
+
+    def __init__(self, p: float = 0.1) -> None:
+        self._set(p=_check.number("p", p, 0, 1))
+        self._handle(())
+
+    def _handle(self, parts: Sequence[str]) -> _stoker.Op:
+        return _stoker.op_grayscale(keep=1 - self.p)

@@ -1,0 +1,48 @@
+"""What all ops of stoker.ops have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ._value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar, Final
+
+    from . import _stoker
+
+MASK: Final = "mask"  # the part that is resampled with nearest unless told otherwise
+
+
+class Op(Value):
+    """What a stage does.  Immutable: may be used in many pipelines at once."""
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+
+    def _handle(self, parts: Sequence[str]) -> _stoker.Op:
+        """The op of the C library, for samples with these parts."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """What was given; options that have their defaults are left out."""
+        defaults = getattr(type(self).__init__, "__kwdefaults__", None) or {}
+        given = [(k, v) for k, v in self._items() if k not in defaults or v != defaults[k]]
+        return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in given)})"
+
+
+def names_of_parts(argument: str, names: Sequence[str]) -> tuple[str, ...]:
+    """TypeError: one name instead of a list of them."""
+    if isinstance(names, str):
+        raise TypeError(f"{argument} must be a list of names of parts")
+    return tuple(names)
+
+
+def bits_of_parts(argument: str, names: Sequence[str], parts: Sequence[str]) -> int:
+    """Bit i: part i is one of `names`.  ValueError: there is no such part."""
+    for name in names:
+        if name not in parts:
+            raise ValueError(f"{argument}: the source has no part {name!r}; it has {list(parts)}")
+    return sum(1 << i for i, part in enumerate(parts) if part in names)

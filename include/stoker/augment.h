@@ -34,6 +34,27 @@ typedef struct stk_grayscale_opts {
 /* grayscale: array to array, in place, the first part only: luma in all of its channels. */
 STK_API stk_op *stk_op_grayscale(const stk_grayscale_opts *opts, stk_diag *diag);
 
+#define STK_FILL_CHANNELS 4
+
+/* A colour: value[0] for all channels, or `channels` of them, which must be as many as the array
+ * has; 0 channels: value[0] as well. */
+typedef struct stk_fill {
+    int32_t channels; /* 0 to STK_FILL_CHANNELS */
+    uint8_t value[STK_FILL_CHANNELS];
+} stk_fill;
+
+typedef struct stk_erase_opts {
+    double keep;     /* how probable it is that a sample stays as it is, 0 to 1 */
+    double scale[2]; /* share of the area; {0, 0}: {0.02, 0.33} */
+    double ratio[2]; /* height / width; {0, 0}: {0.3, 3.3} */
+    stk_fill fill;
+    bool random; /* noise instead of `fill` */
+} stk_erase_opts;
+
+/* erase: array to array, in place, the first part only: a random rectangle is filled.  One that is
+ * as high or as wide as the picture is drawn again, ten times; then nothing is erased. */
+STK_API stk_op *stk_op_erase(const stk_erase_opts *opts, stk_diag *diag);
+
 STK_END
 
 #endif /* STK_AUGMENT_H */

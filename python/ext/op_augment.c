@@ -3,6 +3,28 @@
 
 #include <stoker/augment.h>
 
+/* A tuple of 1 to STK_FILL_CHANNELS numbers from 0 to 255; false with an exception. */
+static bool fill_of(const char *arg, PyObject *tuple, stk_fill *out)
+{
+    const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+    if (n < 1 || n > STK_FILL_CHANNELS) {
+        PyErr_Format(PyExc_ValueError, "%s must have 1 to %d values, not %zd", arg,
+                     STK_FILL_CHANNELS, n);
+        return false;
+    }
+    out->channels = (int32_t)n;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const long v = PyLong_AsLong(PyTuple_GET_ITEM(tuple, i));
+        if (v == -1 && PyErr_Occurred()) return false;
+        if (v < 0 || v > 255) {
+            PyErr_Format(PyExc_ValueError, "%s must be from 0 to 255, not %ld", arg, v);
+            return false;
+        }
+        out->value[i] = (uint8_t)v;
+    }
+    return true;
+}
+
 PyObject *ext_op_color_jitter(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"brightness", "contrast", "saturation", "hue", "keep", NULL};
@@ -24,5 +46,22 @@ PyObject *ext_op_grayscale(PyObject *module, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "d:op_grayscale", names, &o.keep)) return NULL;
     stk_diag diag = {0};
     stk_op *core = stk_op_grayscale(&o, &diag);
+    return ext_op_give(module, &core, &diag);
+}
+
+PyObject *ext_op_erase(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"keep", "scale", "ratio", "value", "random", NULL};
+    stk_erase_opts o = {0};
+    PyObject *value;
+    int random;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "d(dd)(dd)O!p:op_erase", names, &o.keep,
+                                     &o.scale[0], &o.scale[1], &o.ratio[0], &o.ratio[1],
+                                     &PyTuple_Type, &value, &random) ||
+        !fill_of("value", value, &o.fill))
+        return NULL;
+    o.random = random;
+    stk_diag diag = {0};
+    stk_op *core = stk_op_erase(&o, &diag);
     return ext_op_give(module, &core, &diag);
 }

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from . import _check, _stoker
 from ._op import Op
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
 _FACTOR_MAX = 16  # STK_FACTOR_MAX
 
 
@@ -86,13 +90,7 @@ def _less_one(factors: tuple[float, float]) -> tuple[float, float]:
 def _around(name: str, value: object, middle: float, least: float, most: float) -> tuple[float, float]:
     """A range: so much around the middle, or its two ends."""
     if isinstance(value, Sequence) and not isinstance(value, str):
-        if len(value) != 2:
-            raise TypeError(f"{name} must be a number, or a pair of numbers, not {len(value)} of them")
-        first = _check.number(f"{name}[0]", value[0], least, most)
-        second = _check.number(f"{name}[1]", value[1], least, most)
-        if first > second:
-            raise ValueError(f"{name} must be two numbers, the smaller first, not {value}")
-        return first, second
+        return _range(name, value, least, most)
     around = _check.number(name, value, 0, most - middle)
     return max(least, middle - around), middle + around
 
@@ -117,3 +115,76 @@ class grayscale(ArrayOp):
 
     def _handle(self, parts: Sequence[str]) -> _stoker.Op:
         return _stoker.op_grayscale(keep=1 - self.p)
+
+
+class erase(ArrayOp):
+    """Array to array: a random rectangle is filled, as torchvision's RandomErasing.
+
+    `p`: how probable that is.
+    `scale`: the rectangle's share of the area, within 0 to 1.
+    `ratio`: its height / width.
+    `value`: what it is filled with: a number from 0 to 255, one for each channel, or "random": noise,
+    each value as probable as any.
+
+    Takes uint8, (height, width, channels) or, for clips, (frames, height, width, channels); all frames
+    get the same.  Area and ratio are drawn up to ten times, until the rectangle is less high and less
+    wide than the picture; if it never is, nothing is erased.  Of a sample with several parts the first
+    changes.
+
+    It works on pixels: before `normalize`, the mean of the data set times 255 is what torchvision's 0
+    behind it is.
+    """
+
+    __slots__ = ("p", "scale", "ratio", "value")
+    name = "erase"
+
+    p: float
+    scale: tuple[float, float]
+    ratio: tuple[float, float]
+    value: tuple[int, ...] | Literal["random"]
+
+    def __init__(
+        self,
+        p: float = 0.5,
+        scale: tuple[float, float] = (0.02, 0.33),
+        ratio: tuple[float, float] = (0.3, 3.3),
+        value: int | Sequence[int] | Literal["random"] = 0,
+    ) -> None:
+        self._set(
+            p=_check.number("p", p, 0, 1),
+            scale=_range("scale", scale, 0, 1),
+            ratio=_range("ratio", ratio, 1e-6, 1e6),
+            value="random" if value == "random" else _fill("value", value),
+        )
+        self._handle(())
+
+    def _handle(self, parts: Sequence[str]) -> _stoker.Op:
+        # Zeros are the library's defaults.
+        return _stoker.op_erase(
+            keep=1 - self.p,
+            scale=self.scale if self.scale[1] else (1e-300, 1e-300),
+            ratio=self.ratio,
+            value=(0,) if isinstance(self.value, str) else self.value,
+            random=isinstance(self.value, str),
+        )
+
+
+def _range(name: str, value: object, least: float, most: float) -> tuple[float, float]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
+        raise TypeError(f"{name} must be a pair of numbers")
+    first = _check.number(f"{name}[0]", value[0], least, most)
+    second = _check.number(f"{name}[1]", value[1], least, most)
+    if first > second:
+        raise ValueError(f"{name} must be two numbers, the smaller first, not {value}")
+    return first, second
+
+
+def _fill(name: str, value: object) -> tuple[int, ...]:
+    """A colour: one value for all channels, or one for each."""
+    if isinstance(value, str):
+        raise ValueError(f"{name} must be a number, or 1 to 4 of them, not {value!r}")
+    if not isinstance(value, Sequence):
+        return (_check.integer(name, value, 0, 255),)
+    if not 1 <= len(value) <= 4:
+        raise ValueError(f"{name} must be a number, or 1 to 4 of them, not {len(value)}")
+    return tuple(_check.integer(f"{name}[{i}]", v, 0, 255) for i, v in enumerate(value))

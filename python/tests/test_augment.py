@@ -163,12 +163,57 @@ def test_p_is_the_share_that_changes(p):
         assert abs(share - p) < 4 * np.sqrt(p * (1 - p) / n)
 
 
+# --- erase ---
+
+
+def boxes(op, n, height, width):
+    """(y, x, height, width) of what it fills in pictures of another colour."""
+    found = []
+    for got in apply(op, *[np.full((height, width, 1), 200, np.uint8)] * n):
+        y, x = np.nonzero(got[..., 0] != 200)
+        if len(y):
+            box = (y.min(), x.min(), np.ptp(y) + 1, np.ptp(x) + 1)
+            assert len(y) == box[2] * box[3]
+            found.append(box)
+    return np.array(found, float).T
+
+
+def test_erased_boxes_are_drawn_as_torchvision_does():
+    y, x, h, w = boxes(ops.erase(1, scale=(0.1, 0.2), ratio=(0.5, 2.0)), 3000, 300, 400)
+    assert len(y) == 3000
+    uniform(h * w / 120000, 0.1, 0.2)
+    uniform(np.log(h / w), np.log(0.5), np.log(2))
+    uniform(y / (300 - h), 0, 1)
+    uniform(x / (400 - w), 0, 1)
+    assert abs(np.corrcoef(y, x)[0, 1]) < 0.07
+    assert len(boxes(ops.erase(), 2000, 20, 20)[0]) == pytest.approx(1000, abs=90)  # p: a half
+    assert boxes(ops.erase(1, scale=(1, 1)), 50, 20, 20).size == 0  # never less high and less wide
+    assert boxes(ops.erase(1, scale=(0, 0)), 50, 20, 20).size == 0
+    tall = boxes(ops.erase(1, scale=(0.2, 0.9), ratio=(4, 5)), 500, 20, 20)
+    assert 0 < tall.shape[1] < 500 and (tall[2] < 20).all()  # those that fit in ten tries
+
+
+def test_erased_colours():
+    x = np.full((40, 40, 3), 200, np.uint8)
+    for got in apply(ops.erase(1, value=(1, 2, 3)), *[x] * 20):
+        colours = {tuple(p) for p in got.reshape(-1, 3).tolist()}
+        assert colours == {(1, 2, 3), (200, 200, 200)}
+    clip = np.full((4, 40, 40, 3), 200, np.uint8)
+    for got in apply(ops.erase(1, value="random"), *[clip] * 20):
+        assert (got == got[0]).all() and (got != 200).any()
+    error = failure(begin([x[..., :1]]).pipe(ops.erase(1, value=(1, 2, 3))))
+    assert "the fill has 3 values, but the array 1 channels" in str(error)
+
+
 # --- any op ---
 
 ALL = {
     "color_jitter": ops.color_jitter(0.4, 0.4, 0.4, 0.1, p=0.8),
     "grayscale": ops.grayscale(0.5),
+    "erase": ops.erase(0.9, value="random"),
 }
+ALWAYS = {**ALL, "color_jitter": ops.color_jitter(0.4), "grayscale": ops.grayscale(1), "erase": ops.erase(1)}
+
 
 
 @pytest.fixture(scope="module")
@@ -263,8 +308,7 @@ WRONG_ARRAYS = {
 @pytest.mark.parametrize("words", WRONG_ARRAYS)
 @pytest.mark.parametrize("name", ALL)
 def test_wrong_arrays(name, words):
-    op = {**ALL, "color_jitter": ops.color_jitter(0.4), "grayscale": ops.grayscale(1)}[name]
-    error = failure(begin([WRONG_ARRAYS[words]]).pipe(op))
+    error = failure(begin([WRONG_ARRAYS[words]]).pipe(ALWAYS[name]))
     assert words in str(error) and name in str(error)
 
 
@@ -285,7 +329,7 @@ def test_the_first_part_alone_changes_colour(pictures):
         (batch,) = results(b.batch(24))
         return np.asarray(batch.image), np.asarray(batch.mask)
 
-    image, mask = run(ops.color_jitter(0.5, 0.5, 0.5, 0.1), ops.grayscale(0.5))
+    image, mask = run(ops.color_jitter(0.5, 0.5, 0.5, 0.1), ops.grayscale(0.5), ops.erase(1))
     plain, same = run()
     assert np.array_equal(mask, same) and not np.array_equal(image, plain)
 
@@ -305,13 +349,21 @@ def test_two_of_a_kind_draw_apart():
         (lambda: ops.color_jitter((0.5, 0.4)), ValueError, "brightness .* smaller first"),
         (lambda: ops.color_jitter((0.5, 17)), ValueError, r"brightness\[1\] must be from 0 to 16"),
         (lambda: ops.color_jitter(contrast="a"), TypeError, "contrast"),
-        (lambda: ops.color_jitter(contrast=(1, 2, 3)), TypeError, "contrast must be .* pair .* not 3"),
+        (lambda: ops.color_jitter(contrast=(1, 2, 3)), TypeError, "contrast must be a pair"),
         (lambda: ops.color_jitter(saturation=float("nan")), ValueError, "saturation"),
         (lambda: ops.color_jitter(hue=0.6), ValueError, "hue must be from 0 to 0.5"),
         (lambda: ops.color_jitter(hue=(-0.6, 0)), ValueError, r"hue\[0\] must be from -0.5 to 0.5"),
         (lambda: ops.color_jitter(p=1.1), ValueError, "p must be from 0 to 1"),
         (lambda: ops.grayscale(True), TypeError, "p must be a number"),
         (lambda: ops.grayscale(-1), ValueError, "p must be from 0 to 1"),
+        (lambda: ops.erase(2), ValueError, "p must be from 0 to 1"),
+        (lambda: ops.erase(scale=0.5), TypeError, "scale must be a pair"),
+        (lambda: ops.erase(scale=(0.5, 1.5)), ValueError, r"scale\[1\] must be from 0 to 1"),
+        (lambda: ops.erase(ratio=(2, 1)), ValueError, "ratio .* smaller first"),
+        (lambda: ops.erase(value=256), ValueError, "value must be from 0 to 255"),
+        (lambda: ops.erase(value=0.5), TypeError, "value must be an integer"),
+        (lambda: ops.erase(value="noise"), ValueError, "value must be a number"),
+        (lambda: ops.erase(value=(1, 2, 3, 4, 5)), ValueError, "value must be a number, or 1 to 4 of them, not 5"),
     ],
 )
 def test_wrong_options(make, error, text):

@@ -62,17 +62,13 @@ static void jitter_print(const void *op_params, char *dst, size_t size)
         snprintf(dst + used, size - (size_t)used, "p=%g)", 1 - p->keep);
 }
 
-/* Written so that a NaN fails. */
 static stk_err set_range(params *p, stk_jitter_kind kind, const double given[2], double least,
                          double most, double around, stk_diag *diag)
 {
     double *range = p->range[kind];
     range[0] = given[0] + around;
     range[1] = given[1] + around;
-    if (range[0] >= least && range[0] <= range[1] && range[1] <= most) return STK_OK;
-    return stk_diag_set(diag, STK_EINVAL,
-                        "color_jitter: %s is %g to %g: a range from %g to %g is possible",
-                        names[kind], range[0], range[1], least, most);
+    return stk_augment_check_range("color_jitter", names[kind], range, least, most, diag);
 }
 
 static stk_err set_params(params *p, const stk_color_jitter_opts *o, stk_diag *diag)

@@ -44,7 +44,7 @@ typedef struct ext_state {
     PyTypeObject *run_type;
     PyTypeObject *results_type;
     PyTypeObject *port_type;
-    PyTypeObject *slip_type;
+    PyTypeObject *slip_type, *zip_type, *held_type;
     PyObject *codes[EXT_CODES]; /* what Run.next gives in place of a result, see run.c */
     stk_foreign_domain *domain; /* of the Python objects that items carry */
 } ext_state;

@@ -1,3 +1,4 @@
+#include "io.h"
 #include "lane.h"
 #include "op.h"
 
@@ -46,6 +47,16 @@ static PyMethodDef functions[] = {
      PyDoc_STR("batch_of($module, epoch, index, keys, fields, /)\n--\n\nA Batch.")},
     {"sample_of", ext_sample_made, METH_VARARGS,
      PyDoc_STR("sample_of($module, parts, id, epoch, key, label, followed, /)\n--\n\nA Sample.")},
+    {"npy_header", ext_npy_header, METH_O,
+     PyDoc_STR(
+         "npy_header($module, data, /)\n--\n\n(dtype, shape, order, where the elements begin, what "
+         "holds them) of a NumPy file.")},
+    {"zip_open", ext_zip_open, METH_VARARGS,
+     PyDoc_STR(
+         "zip_open($module, source, size, max_ratio, /)\n--\n\nA Zip over bytes, or over what "
+         "read(offset, size) gives.")},
+    {"memory", ext_memory, METH_O,
+     PyDoc_STR("memory($module, size, /)\n--\n\nA Field of so many bytes, to write to.")},
     {"plan", ext_plan, METH_NOARGS, PyDoc_STR("plan($module, /)\n--\n\nAn empty Plan.")},
     {NULL, NULL, 0, NULL}, /* end */
 };
@@ -111,6 +122,8 @@ static int module_exec(PyObject *module)
     if (!(state->results_type = add_type(module, &ext_results_spec))) return -1;
     if (!(state->port_type = add_type(module, &ext_port_spec))) return -1;
     if (!(state->slip_type = add_type(module, &ext_slip_spec))) return -1;
+    if (!(state->zip_type = add_type(module, &ext_zip_spec))) return -1;
+    if (!(state->held_type = add_type(module, &ext_held_spec))) return -1;
     return add_constants(module);
 }
 
@@ -126,6 +139,8 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->run_type);
     Py_VISIT(state->results_type);
     Py_VISIT(state->slip_type);
+    Py_VISIT(state->zip_type);
+    Py_VISIT(state->held_type);
     Py_VISIT(state->port_type);
     return 0;
 }
@@ -142,6 +157,8 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->run_type);
     Py_CLEAR(state->results_type);
     Py_CLEAR(state->slip_type);
+    Py_CLEAR(state->zip_type);
+    Py_CLEAR(state->held_type);
     Py_CLEAR(state->port_type);
     for (int i = 0; i < EXT_CODES; i++) Py_CLEAR(state->codes[i]);
     return 0;

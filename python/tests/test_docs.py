@@ -1,4 +1,4 @@
-"""The code of docs/migrating.md, block by block."""
+"""The code of the pages in docs that have some, block by block."""
 
 import re
 import subprocess
@@ -7,19 +7,31 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "migrating.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("migrating.md", "media.md")
+BLOCKS = {
+    f"{page}-{number}": block
+    for page in PAGES
+    for number, block in enumerate(
+        re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
+    )
+}
 
 
-def test_there_are_blocks():
-    assert len(BLOCKS) >= 4
+@pytest.mark.parametrize("page", PAGES)
+def test_there_are_blocks(page):
+    assert sum(name.startswith(page) for name in BLOCKS) >= 4
 
 
-@pytest.mark.parametrize("number", range(len(BLOCKS)))
-def test_block_runs(number, tmp_path):
-    program = tmp_path / f"block_{number}.py"
-    program.write_text(BLOCKS[number])
+@pytest.mark.parametrize("name", BLOCKS)
+def test_block_runs(name, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(BLOCKS[name])
     done = subprocess.run(
-        [sys.executable, "-W", "error", program], capture_output=True, text=True, timeout=120
+        [sys.executable, "-W", "error", program],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

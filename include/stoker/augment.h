@@ -55,6 +55,26 @@ typedef struct stk_erase_opts {
  * as high or as wide as the picture is drawn again, ten times; then nothing is erased. */
 STK_API stk_op *stk_op_erase(const stk_erase_opts *opts, stk_diag *diag);
 
+typedef enum stk_pad_mode {
+    STK_PAD_CONSTANT = 0, /* the fill */
+    STK_PAD_EDGE,         /* a a | a b c d | d d   the last pixel */
+    STK_PAD_REFLECT,      /* c b | a b c d | c b   mirrors in the middle of the last pixel */
+    STK_PAD_SYMMETRIC,    /* b a | a b c d | d c   mirrors behind it */
+} stk_pad_mode;
+
+#define STK_PAD_MAX 65535
+
+typedef struct stk_pad_opts {
+    int32_t left, top, right, bottom; /* pixels, 0 to STK_PAD_MAX */
+    stk_pad_mode mode;                /* mirrors repeat as often as it takes */
+    stk_fill fill;
+    uint32_t mask_parts; /* bit i: part i is a mask, which gets `mask_fill` instead */
+    stk_fill mask_fill;
+} stk_pad_opts;
+
+/* pad: array to array, each part: pixels are added on each side. */
+STK_API stk_op *stk_op_pad(const stk_pad_opts *opts, stk_diag *diag);
+
 STK_END
 
 #endif /* STK_AUGMENT_H */

@@ -16,6 +16,7 @@ static PyMethodDef functions[] = {
     FUNCTION(op_color_jitter, PyDoc_STR("An Op; use stoker.ops.color_jitter.")),
     FUNCTION(op_grayscale, PyDoc_STR("An Op; use stoker.ops.grayscale.")),
     FUNCTION(op_erase, PyDoc_STR("An Op; use stoker.ops.erase.")),
+    FUNCTION(op_pad, PyDoc_STR("An Op; use stoker.ops.pad.")),
     FUNCTION(decode_image, PyDoc_STR("decode_image(data, seed, **options): one image as a Field, "
                                      "outside of any run.")),
     FUNCTION(lane,

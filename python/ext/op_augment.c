@@ -65,3 +65,23 @@ PyObject *ext_op_erase(PyObject *module, PyObject *args, PyObject *kwargs)
     stk_op *core = stk_op_erase(&o, &diag);
     return ext_op_give(module, &core, &diag);
 }
+
+static const char *const pad_modes[] = {"constant", "edge", "reflect", "symmetric", NULL};
+
+PyObject *ext_op_pad(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"padding", "mode", "fill", "mask_parts", "mask_fill", NULL};
+    stk_pad_opts o = {0};
+    PyObject *mode, *fill, *mask_fill;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(iiii)UO!IO!:op_pad", names, &o.left, &o.top,
+                                     &o.right, &o.bottom, &mode, &PyTuple_Type, &fill,
+                                     &o.mask_parts, &PyTuple_Type, &mask_fill) ||
+        !fill_of("fill", fill, &o.fill) || !fill_of("mask_fill", mask_fill, &o.mask_fill))
+        return NULL;
+    const int chosen = ext_choice("padding_mode", mode, pad_modes);
+    if (chosen < 0) return NULL;
+    o.mode = (stk_pad_mode)chosen;
+    stk_diag diag = {0};
+    stk_op *core = stk_op_pad(&o, &diag);
+    return ext_op_give(module, &core, &diag);
+}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import _check, _stoker
-from ._op import Op
+from ._op import MASK, Op, bits_of_parts, names_of_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
+
+    PaddingMode = Literal["constant", "edge", "reflect", "symmetric"]
 
 _FACTOR_MAX = 16  # STK_FACTOR_MAX
 
@@ -188,3 +190,73 @@ def _fill(name: str, value: object) -> tuple[int, ...]:
     if not 1 <= len(value) <= 4:
         raise ValueError(f"{name} must be a number, or 1 to 4 of them, not {len(value)}")
     return tuple(_check.integer(f"{name}[{i}]", v, 0, 255) for i, v in enumerate(value))
+
+
+class pad(ArrayOp):
+    """Array to array: pixels are added on each side of every part, as torchvision's Pad.
+
+    `padding`: pixels: a number for all sides, (left and right, top and bottom), or (left, top, right,
+    bottom); from 0 to 65535.
+    `fill`: of "constant": a number from 0 to 255, or one for each channel.
+    `padding_mode`: "constant"; "edge", the last pixel; "reflect", mirrors that do not repeat it;
+    "symmetric", mirrors that do.  Mirrors repeat where there is more padding than picture.
+    `masks`: names of parts that get `mask_fill` instead of `fill`.  Without it, a part called "mask".
+
+    Takes uint8, (height, width, channels) or, for clips, (frames, height, width, channels).
+    """
+
+    __slots__ = ("padding", "fill", "padding_mode", "masks", "mask_fill")
+    name = "pad"
+
+    padding: tuple[int, int, int, int]
+    fill: tuple[int, ...]
+    padding_mode: PaddingMode
+    masks: tuple[str, ...] | None
+    mask_fill: int
+
+    def __init__(
+        self,
+        padding: int | tuple[int, int] | tuple[int, int, int, int],
+        fill: int | Sequence[int] = 0,
+        padding_mode: PaddingMode = "constant",
+        *,
+        masks: Sequence[str] | None = None,
+        mask_fill: int = 0,
+    ) -> None:
+        self._set(
+            padding=_sides("padding", padding),
+            fill=_fill("fill", fill),
+            padding_mode=_check.choice("padding_mode", padding_mode, ("constant", "edge", "reflect", "symmetric")),
+            masks=None if masks is None else names_of_parts("masks", masks),
+            mask_fill=_check.integer("mask_fill", mask_fill, 0, 255),
+        )
+        self._made(0)
+
+    def _made(self, masks: int) -> _stoker.Op:
+        return _stoker.op_pad(
+            padding=self.padding,
+            mode=self.padding_mode,
+            fill=self.fill,
+            mask_parts=masks,
+            mask_fill=(self.mask_fill,),
+        )
+
+    def _handle(self, parts: Sequence[str]) -> _stoker.Op:
+        return self._made(_masks(self.masks, parts))
+
+
+def _masks(masks: tuple[str, ...] | None, parts: Sequence[str]) -> int:
+    if masks is None:
+        masks = (MASK,) if MASK in parts else ()
+    return bits_of_parts("masks", masks, parts)
+
+
+def _sides(name: str, value: object) -> tuple[int, ...]:
+    """Left, top, right, bottom."""
+    most = 65535  # STK_PAD_MAX
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return (_check.integer(name, value, 0, most),) * 4
+    if len(value) not in (2, 4):
+        raise ValueError(f"{name} must be a number, 2 or 4 of them, not {len(value)}")
+    sides = tuple(_check.integer(f"{name}[{i}]", v, 0, most) for i, v in enumerate(value))
+    return sides if len(sides) == 4 else sides * 2

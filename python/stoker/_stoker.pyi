@@ -340,4 +340,12 @@ def op_erase(
     value: tuple[int, ...],
     random: bool,
 ) -> Op: ...
+def op_pad(
+    *,
+    padding: tuple[int, int, int, int],
+    mode: str,
+    fill: tuple[int, ...],
+    mask_parts: int,
+    mask_fill: tuple[int, ...],
+) -> Op: ...
 def decode_image(data: Buffer, seed: int, /, **options: Unpack[ImageOptions]) -> Field: ...

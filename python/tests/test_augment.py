@@ -205,13 +205,52 @@ def test_erased_colours():
     assert "the fill has 3 values, but the array 1 channels" in str(error)
 
 
+# --- pad ---
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
+@pytest.mark.parametrize("padding", [0, 3, (4, 1), (1, 2, 3, 40)])
+@pytest.mark.parametrize("shape", [(7, 9, 3), (1, 1, 3), (1, 6, 1), (3, 5, 4, 3), (9, 1, 2)])
+def test_pad_is_numpys(mode, padding, shape):
+    x = noise(1, *shape)
+    left, top, right, bottom = {int: lambda p: (p,) * 4, tuple: lambda p: p if len(p) == 4 else p * 2}[
+        type(padding)
+    ](padding)
+    widths = [(0, 0)] * (x.ndim - 3) + [(top, bottom), (left, right), (0, 0)]
+    want = np.pad(x, widths, mode, **({"constant_values": 77} if mode == "constant" else {}))
+    got = apply(ops.pad(padding, 77, mode), x, x)
+    assert np.array_equal(got, np.stack([want, want]))
+
+
+def test_pad_gives_each_part_its_fill(pictures):
+    images, masks = pictures
+
+    def run(op, **names):
+        src = source.List(image=images, mask=masks, files=["image", "mask", *names], **names)
+        decoded = begin(src).pipe(ops.read()).pipe(ops.decode_image(8, 6, filter="nearest", gray=["mask", *names]))
+        b = decoded.pipe(op)
+        return results(b.batch(24))[0]
+
+    batch = run(ops.pad(2, (1, 2, 3), mask_fill=255))
+    image, mask = np.asarray(batch.image), np.asarray(batch.mask)
+    assert image.shape == (24, 10, 12, 3) and mask.shape == (24, 10, 12, 1)
+    assert (image[:, 0] == (1, 2, 3)).all() and (mask[:, :, -1] == 255).all()
+    assert set(np.unique(mask[:, 2:-2, 2:-2])) <= {0, 100, 200}
+    batch = run(ops.pad(2, 9, masks=["depth"], mask_fill=255), depth=masks)
+    assert (np.asarray(batch.mask)[:, 0] == 9).all() and (np.asarray(batch.depth)[:, 0] == 255).all()
+    with pytest.raises(ValueError, match="masks: the source has no part 'depth'"):
+        run(ops.pad(2, masks=["depth"]))
+
+
 # --- any op ---
 
 ALL = {
     "color_jitter": ops.color_jitter(0.4, 0.4, 0.4, 0.1, p=0.8),
     "grayscale": ops.grayscale(0.5),
     "erase": ops.erase(0.9, value="random"),
+    "pad": ops.pad((3, 1), 128),
 }
+RANDOM = [name for name in ALL if name != "pad"]
 ALWAYS = {**ALL, "color_jitter": ops.color_jitter(0.4), "grayscale": ops.grayscale(1), "erase": ops.erase(1)}
 
 
@@ -234,7 +273,7 @@ def native(files, *stages, batch=8, threads=2, **order):
     return b.batch(batch).add_sink(3).build(num_threads=threads)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", RANDOM)
 def test_the_same_with_any_number_of_threads(pictures, name):
     files, _ = pictures
     order = {"shuffle": True, "seed": 3, "epochs": 2}
@@ -244,7 +283,7 @@ def test_the_same_with_any_number_of_threads(pictures, name):
     assert digest(native(files, ALL[name], threads=2, **{**order, "seed": 4})) != first
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", RANDOM)
 def test_what_a_sample_gets_depends_on_epoch_and_id_alone(pictures, name):
     files, _ = pictures
 
@@ -356,6 +395,13 @@ def test_two_of_a_kind_draw_apart():
         (lambda: ops.color_jitter(p=1.1), ValueError, "p must be from 0 to 1"),
         (lambda: ops.grayscale(True), TypeError, "p must be a number"),
         (lambda: ops.grayscale(-1), ValueError, "p must be from 0 to 1"),
+        (lambda: ops.pad(-1), ValueError, "padding must be from 0 to 65535"),
+        (lambda: ops.pad((1, 2, 3)), ValueError, "padding must be a number, 2 or 4 of them, not 3"),
+        (lambda: ops.pad(1.5), TypeError, "padding must be an integer"),
+        (lambda: ops.pad(1, padding_mode="wrap"), ValueError, "padding_mode must be one of"),
+        (lambda: ops.pad(1, fill=300), ValueError, "fill must be from 0 to 255"),
+        (lambda: ops.pad(1, masks="mask"), TypeError, "masks must be a list"),
+        (lambda: ops.pad(1, mask_fill=-1), ValueError, "mask_fill"),
         (lambda: ops.erase(2), ValueError, "p must be from 0 to 1"),
         (lambda: ops.erase(scale=0.5), TypeError, "scale must be a pair"),
         (lambda: ops.erase(scale=(0.5, 1.5)), ValueError, r"scale\[1\] must be from 0 to 1"),

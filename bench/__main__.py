@@ -11,6 +11,7 @@ from bench import machine, peers, report
 from bench.context import QUICK, STOKER, Context, Effort, FreeThreaded
 from bench.proc import Failed
 from bench.rows import (
+    arrays,
     first,
     memory,
     neighbour,
@@ -41,9 +42,10 @@ ROWS: dict[str, Callable[[Context], list[Row]]] = {
     "py-dropped": python_life.measure_dropped,
     "py-free": python_free.measure,
     "subprocess": subprocess.measure,
+    "npz": arrays.measure,
 }
 
-NO_IMAGES = frozenset(name for name in ROWS if name.startswith("py-")) | {"noop", "subprocess"}
+NO_IMAGES = frozenset(name for name in ROWS if name.startswith("py-")) | {"noop", "npz", "subprocess"}
 
 
 def parse() -> argparse.Namespace:

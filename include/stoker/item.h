@@ -52,6 +52,17 @@ STK_API STK_NODISCARD stk_err stk_item_set_num_parts(stk_item *item, size_t n);
 STK_API STK_NODISCARD stk_err stk_item_key(const stk_item *item, size_t part, char *dst,
                                            size_t size);
 
+/* Where the bytes of one part lie inside a larger file. */
+typedef struct stk_piece {
+    const char *path;      /* of the file, borrowed from the source */
+    uint64_t offset, size; /* of the bytes in it */
+} stk_piece;
+
+/* STK_ENOTFOUND: the part is no piece, its key is the path of a file of its own.  Others: the
+ * source knows of the sample, and that it cannot be read. */
+STK_API STK_NODISCARD stk_err stk_item_piece(const stk_item *item, size_t part, stk_piece *out,
+                                             stk_diag *diag);
+
 /* What the source knows of the sample under that name: its type and shape to *spec, and the value,
  * of *bytes bytes, to dst; for strings (STK_DTYPE_NONE) a pointer that is borrowed from the source.
  * STK_ENOTFOUND: no such column; STK_ELIMIT: `size` is too small. */

@@ -57,6 +57,9 @@ typedef struct stk_source_class {
     /* As stk_item_key.  NULL: samples have no keys. */
     stk_err (*key)(void *params, int64_t id, size_t part, char *dst, size_t size);
 
+    /* As stk_item_piece; any thread.  NULL: keys are paths of files. */
+    stk_err (*piece)(void *params, int64_t id, size_t part, stk_piece *out, stk_diag *diag);
+
     /* Parts of a sample and their field names ("image"); NULL: one part called "image". */
     const char *const *(*parts)(void *params, size_t *n);
 

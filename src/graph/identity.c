@@ -83,6 +83,14 @@ stk_err stk_item_key(const stk_item *item, size_t i, char *dst, size_t size)
     return cls->key(stk_source_params(item->source), item->id, i, dst, size);
 }
 
+stk_err stk_item_piece(const stk_item *item, size_t i, stk_piece *out, stk_diag *diag)
+{
+    const stk_source_class *cls = item->source ? stk_source_get_class(item->source) : NULL;
+    if (!cls || !cls->piece || item->is_batch || i >= item->num_parts) return STK_ENOTFOUND;
+    if (item->parts[i].key) return STK_ENOTFOUND; /* somebody has named another file */
+    return cls->piece(stk_source_params(item->source), item->id, i, out, diag);
+}
+
 stk_err stk_item_set_label(stk_item *item, const stk_spec *spec, const void *value)
 {
     size_t bytes;

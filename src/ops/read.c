@@ -23,17 +23,11 @@ typedef struct read_params {
     stk_slab_pool *pool;
 } read_params;
 
-/* Opens a regular file and gives its size. */
-static stk_err open_file(const char *path, size_t max_bytes, int *fd, size_t *size, stk_diag *diag)
+static stk_err check_size(const char *path, uint64_t size, size_t max_bytes, stk_diag *diag)
 {
-    uint64_t bytes;
-    const stk_err err = stk_file_open(path, fd, &bytes, diag);
-    if (err) return err;
-    if (bytes > max_bytes)
-        return stk_diag_set(diag, STK_ELIMIT, "%s: %" PRIu64 " bytes, the limit is %zu", path,
-                            bytes, max_bytes);
-    *size = (size_t)bytes;
-    return STK_OK;
+    if (size <= max_bytes) return STK_OK;
+    return stk_diag_set(diag, STK_ELIMIT, "%s: %" PRIu64 " bytes, the limit is %zu", path, size,
+                        max_bytes);
 }
 
 /* Reads the `size` bytes that the file had when it was opened; any other number is an error: half
@@ -62,22 +56,51 @@ static stk_err read_file(int fd, const char *path, uint8_t *dst, size_t size, st
     return STK_OK;
 }
 
-/* `pool`: NULL for memory of its own. */
-static stk_err read_whole(const char *path, size_t max_bytes, stk_slab_pool *pool, stk_buffer **out,
-                          stk_diag *diag)
+/* Reads exactly the bytes of a piece. */
+static stk_err read_piece(int fd, const stk_piece *piece, uint8_t *dst, stk_diag *diag)
+{
+    for (size_t got = 0; got < piece->size;) {
+        const size_t left = (size_t)piece->size - got;
+        const ssize_t n = stk_failpoint("read.pread")
+                              ? -1
+                              : pread(fd, dst + got, left < INT_MAX ? left : INT_MAX,
+                                      (off_t)(piece->offset + got));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return stk_diag_errno(diag, errno, "read %s", piece->path);
+        if (n == 0)
+            return stk_diag_set(diag, STK_EIO,
+                                "%s: shrank since it was listed: it ends at byte %" PRIu64,
+                                piece->path, piece->offset + got);
+        got += (size_t)n;
+    }
+    return STK_OK;
+}
+
+/* What to read: a whole file, or a piece of one. */
+typedef struct target {
+    const char *path; /* of the file, or what to call the piece */
+    const stk_piece *piece;
+    size_t max_bytes;
+    stk_slab_pool *pool; /* NULL: memory of its own */
+} target;
+
+static stk_err read_target(const target *t, stk_buffer **out, stk_diag *diag)
 {
     stk_buffer *buf = NULL;
     int fd = -1;
-    size_t size = 0;
+    uint64_t in_file = 0;
     *out = NULL;
-    stk_err err = open_file(path, max_bytes, &fd, &size, diag);
+    stk_err err = stk_file_open(t->piece ? t->piece->path : t->path, &fd, &in_file, diag);
+    const uint64_t size = t->piece ? t->piece->size : in_file;
+    if (!err) err = check_size(t->path, size, t->max_bytes, diag);
     if (err) goto done;
-    err = pool ? stk_slab_take(pool, size, &buf) : stk_buffer_new(size, &buf);
+    err = t->pool ? stk_slab_take(t->pool, (size_t)size, &buf) : stk_buffer_new((size_t)size, &buf);
     if (err) {
-        stk_diag_set(diag, err, "%s: no memory for %zu bytes", path, size);
+        stk_diag_set(diag, err, "%s: no memory for %zu bytes", t->path, (size_t)size);
         goto done;
     }
-    err = read_file(fd, path, stk_buffer_writable(buf), size, diag);
+    err = t->piece ? read_piece(fd, t->piece, stk_buffer_writable(buf), diag)
+                   : read_file(fd, t->path, stk_buffer_writable(buf), (size_t)size, diag);
     if (err) goto done;
     *out = buf;
     buf = NULL;
@@ -90,26 +113,40 @@ done:
 
 stk_err stk_file_read(const char *path, size_t max_bytes, stk_buffer **out, stk_diag *diag)
 {
-    return read_whole(path, max_bytes ? max_bytes : DEFAULT_MAX_BYTES, NULL, out, diag);
+    const target t = {.path = path, .max_bytes = max_bytes ? max_bytes : DEFAULT_MAX_BYTES};
+    return read_target(&t, out, diag);
+}
+
+static stk_err read_part(const read_params *p, stk_item *item, size_t part, stk_diag *diag)
+{
+    char path[PATH_MAX];
+    stk_piece piece;
+    stk_err err = stk_item_key(item, part, path, sizeof(path));
+    if (err == STK_ELIMIT)
+        return stk_diag_set(diag, err, "the path has %zu bytes or more", sizeof(path));
+    if (err) return stk_diag_set(diag, err, "there is no path to read from");
+    err = stk_item_piece(item, part, &piece, diag);
+    if (err && err != STK_ENOTFOUND) return err;
+    const target t = {
+        .path = path,
+        .piece = err ? NULL : &piece,
+        .max_bytes = p->max_bytes,
+        .pool = p->pool,
+    };
+    stk_buffer *bytes;
+    err = read_target(&t, &bytes, diag);
+    if (!err) stk_item_set_bytes(item, part, &bytes);
+    return err;
 }
 
 static stk_err read_run(const void *params, void *state, stk_item *item, stk_diag *diag)
 {
     (void)state;
-    const read_params *p = params;
     for (size_t part = 0; part < stk_item_num_parts(item); part++) {
-        char path[PATH_MAX];
-        stk_err err = stk_item_key(item, part, path, sizeof(path));
-        if (err == STK_ELIMIT)
-            return stk_diag_set(diag, err, "the path has %zu bytes or more", sizeof(path));
-        if (err) return stk_diag_set(diag, err, "there is no path to read from");
-        stk_buffer *bytes;
-        err = read_whole(path, p->max_bytes, p->pool, &bytes, diag);
-        if (err) {
-            diag->part = (int)part;
-            return err;
-        }
-        stk_item_set_bytes(item, part, &bytes);
+        stk_err err = read_part(params, item, part, diag);
+        if (!err) continue;
+        diag->part = (int)part;
+        return err;
     }
     return STK_OK;
 }

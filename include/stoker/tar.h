@@ -51,6 +51,14 @@ STK_API STK_NODISCARD stk_err stk_tar_over(const void *data, size_t size, const 
 STK_API STK_NODISCARD stk_err stk_tar_from(stk_stream **stream, const stk_tar_opts *opts,
                                            stk_tar **out);
 
+/* Gives exactly `size` bytes at `offset`, which lie inside the archive. */
+typedef stk_err stk_tar_read_fn(void *ctx, uint64_t offset, void *dst, size_t size, stk_diag *diag);
+
+/* An archive of `size` bytes, not packed, that is read where it is needed: the data of members that
+ * nobody reads is not read at all. */
+STK_API STK_NODISCARD stk_err stk_tar_at(stk_tar_read_fn *read, void *ctx, uint64_t size,
+                                         const stk_tar_opts *opts, stk_tar **out);
+
 STK_API void stk_tar_free(stk_tar **t);
 
 /* The next member; what was not read of the last one is skipped.

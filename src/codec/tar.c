@@ -6,9 +6,10 @@
 #include "base/alloc.h"
 #include "codec/tar_header.h"
 
-#define BLOCK_BYTES                                                              \
-    ((size_t)256 << 10) /* stays in a cache of the second level until it is read \
-                         */
+#define BLOCK_BYTES                                                                           \
+    ((size_t)256 << 10)              /* stays in a cache of the second level until it is read \
+                                      */
+#define NEAR_BYTES ((size_t)8 << 10) /* read at once where members are far from each other */
 #define DEFAULT_MAX_HEADER ((size_t)1 << 20)
 #define DEFAULT_MAX_MEMBER ((uint64_t)1 << 30)
 
@@ -21,8 +22,11 @@ enum { TYPE = 156, LINK = 157, MAGIC = 257, PREFIX = 345 };
  */
 struct stk_tar {
     stk_tar_opts opts;  /* complete */
-    stk_stream *stream; /* NULL: all is in `buf` */
-    uint8_t *block;     /* where `buf` is, then */
+    stk_stream *stream; /* or */
+    stk_tar_read_fn *read;
+    void *ctx;
+    uint64_t size;  /* what `read` can give; UINT64_MAX: not known */
+    uint8_t *block; /* where `buf` is, then; NULL: all is in `buf` */
 
     const uint8_t *buf; /* `have` bytes from byte `at` of the archive on */
     size_t have;
@@ -52,6 +56,7 @@ static stk_tar *make(const stk_tar_opts *opts)
     if (opts) t->opts = *opts;
     if (!t->opts.max_header) t->opts.max_header = DEFAULT_MAX_HEADER;
     if (!t->opts.max_member) t->opts.max_member = DEFAULT_MAX_MEMBER;
+    t->size = UINT64_MAX;
     return t;
 }
 
@@ -62,6 +67,22 @@ stk_err stk_tar_over(const void *data, size_t size, const stk_tar_opts *opts, st
     t->buf = data ? data : (const uint8_t *)"";
     t->have = size;
     t->ended = true;
+    return STK_OK;
+}
+
+stk_err stk_tar_at(stk_tar_read_fn *read, void *ctx, uint64_t size, const stk_tar_opts *opts,
+                   stk_tar **out)
+{
+    stk_tar *t = *out = make(opts);
+    if (!t) return STK_ENOMEM;
+    t->buf = t->block = stk_alloc(NEAR_BYTES);
+    if (!t->block) {
+        stk_tar_free(out);
+        return STK_ENOMEM;
+    }
+    t->read = read;
+    t->ctx = ctx;
+    t->size = size;
     return STK_OK;
 }
 
@@ -94,15 +115,28 @@ void stk_tar_free(stk_tar **pt)
     stk_free(t);
 }
 
+/* Bytes that lie behind `buf`. */
+static uint64_t beyond(const stk_tar *t)
+{
+    return t->size - (t->at + t->have);
+}
+
+static stk_err read_more(stk_tar *t, void *dst, size_t size, size_t *got, stk_diag *diag)
+{
+    if (t->stream) return stk_stream_read(t->stream, dst, size, got, diag);
+    *got = beyond(t) < size ? (size_t)beyond(t) : size;
+    return *got ? t->read(t->ctx, t->at + t->have, dst, *got, diag) : STK_OK;
+}
+
 stk_err stk_tar_fill(stk_tar *t, stk_diag *diag)
 {
+    const size_t room = t->read ? NEAR_BYTES : BLOCK_BYTES;
     if (t->ended) return STK_OK;
     if (t->have) memmove(t->block, t->buf, t->have); /* less than a header, as a rule */
     t->buf = t->block;
-    if (t->have == BLOCK_BYTES) return STK_OK;
+    if (t->have == room) return STK_OK;
     size_t got;
-    const stk_err err =
-        stk_stream_read(t->stream, t->block + t->have, BLOCK_BYTES - t->have, &got, diag);
+    const stk_err err = read_more(t, t->block + t->have, room - t->have, &got, diag);
     if (err) t->done = true;
     if (!err && !got) t->ended = true;
     t->have += got;
@@ -135,6 +169,11 @@ static stk_err skip(stk_tar *t, stk_diag *diag)
     advance(t, n);
     total -= n;
     if (!total) return STK_OK;
+    if (t->read && total <= beyond(t)) {
+        t->at += total;
+        t->left = t->padding = 0;
+        return STK_OK;
+    }
     return t->ended ? cut(t, diag) : STK_EAGAIN;
 }
 
@@ -230,7 +269,7 @@ static void name_of(stk_tar *t, const uint8_t *h, stk_tar_member *out)
     const size_t n = posix ? strnlen(prefix, STK_TAR_PREFIX) : 0;
     out->name = name;
     out->name_size = strnlen(name, STK_TAR_NAME);
-    if (!n && !t->stream) return;
+    if (!n && !t->block) return;
     char *to = t->joined;
     memcpy(to, prefix, n);
     if (n) to[n] = '/';
@@ -244,7 +283,7 @@ static void link_of(stk_tar *t, const uint8_t *h, stk_tar_member *out)
 {
     out->link = (const char *)h + LINK;
     out->link_size = strnlen(out->link, STK_TAR_NAME);
-    if (t->stream) out->link = memcpy(t->target, out->link, out->link_size);
+    if (t->block) out->link = memcpy(t->target, out->link, out->link_size);
 }
 
 /* pax before GNU before the header itself; local before global. */
@@ -295,11 +334,12 @@ static stk_err check_member(stk_tar *t, const stk_tar_member *m, bool sparse, st
                             ", is a sparse file, which is not supported",
                             shown, m->name, t->header_at);
     if (!t->stream) {
-        if (m->size > t->have)
+        const uint64_t end = t->read ? t->size : t->at + t->have;
+        if (m->size > end - t->at)
             return stk_diag_set(diag, STK_ECORRUPT,
                                 "tar: %.*s has %" PRIu64 " bytes from byte %" PRIu64
                                 " on, but the archive ends at byte %" PRIu64,
-                                shown, m->name, m->size, t->at, t->at + t->have);
+                                shown, m->name, m->size, t->at, end);
     }
     else if (m->size > t->opts.max_member && m->type == '0')
         return stk_diag_set(diag, STK_ELIMIT,
@@ -333,7 +373,7 @@ static stk_err read_header(stk_tar *t, stk_tar_member *out, stk_diag *diag)
     out->size = t->left;
     out->offset = t->at;
     err = check_member(t, out, type == 'S' || t->local.sparse || t->global.sparse, diag);
-    out->data = t->stream ? NULL : t->buf;
+    out->data = t->block ? NULL : t->buf;
     if (!err && (t->opts.all || out->type == '0')) return STK_OK;
     out->name = NULL;
     forget(t);
@@ -344,7 +384,7 @@ static stk_err read_header(stk_tar *t, stk_tar_member *out, stk_diag *diag)
 static void look_ahead(const stk_tar *t)
 {
     const uint64_t to = t->left + t->padding;
-    if (t->stream || to > t->have || t->have - to < STK_TAR_BLOCK) return;
+    if (t->block || to > t->have || t->have - to < STK_TAR_BLOCK) return;
     for (int i = 0; i < STK_TAR_BLOCK; i += 64) __builtin_prefetch(t->buf + to + i);
 }
 
@@ -387,12 +427,12 @@ stk_err stk_tar_read(stk_tar *t, void *dst, size_t size, stk_diag *diag)
     while (n < size) {
         stk_err err = STK_OK;
         size_t got = 0;
-        if (size - n < BLOCK_BYTES / 2) { /* with what comes behind it */
+        if (size - n < (t->read ? NEAR_BYTES : BLOCK_BYTES) / 2) { /* with what comes behind it */
             err = stk_tar_fill(t, diag);
             if (!err) got = take(t, to + n, size - n);
         }
         else {
-            err = stk_stream_read(t->stream, to + n, size - n, &got, diag);
+            err = read_more(t, to + n, size - n, &got, diag);
             t->at += got;
             t->left -= got;
         }

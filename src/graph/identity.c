@@ -1,4 +1,5 @@
 /* Who a sample is, and what is known of it: by its source, or as an op said. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,11 +84,21 @@ stk_err stk_item_key(const stk_item *item, size_t i, char *dst, size_t size)
     return cls->key(stk_source_params(item->source), item->id, i, dst, size);
 }
 
+/* A key of its own is what the source calls the part, not another file. */
+static bool is_sources_key(const stk_item *item, const stk_source_class *cls, size_t i)
+{
+    const char *own = item->parts[i].key;
+    char key[PATH_MAX];
+    return !own ||
+           (cls->key && !cls->key(stk_source_params(item->source), item->id, i, key, sizeof(key)) &&
+            !strcmp(own, key));
+}
+
 stk_err stk_item_piece(const stk_item *item, size_t i, stk_piece *out, stk_diag *diag)
 {
     const stk_source_class *cls = item->source ? stk_source_get_class(item->source) : NULL;
     if (!cls || !cls->piece || item->is_batch || i >= item->num_parts) return STK_ENOTFOUND;
-    if (item->parts[i].key) return STK_ENOTFOUND; /* somebody has named another file */
+    if (!is_sources_key(item, cls, i)) return STK_ENOTFOUND; /* somebody has named another file */
     return cls->piece(stk_source_params(item->source), item->id, i, out, diag);
 }
 

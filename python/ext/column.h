@@ -24,4 +24,10 @@ stk_dtype ext_buffer_dtype(const Py_buffer *view);
  * exception if one is no bytes or has a NUL inside. */
 const char **ext_strings(const char *what, PyObject *list);
 
+/* For "O&": a tuple (shuffle, seed, rank, world_size, epochs), to an stk_order_opts. */
+int ext_order_convert(PyObject *tuple, void *out);
+
+/* shards.c */
+PyObject *ext_shards_source(PyObject *module, PyObject *args, PyObject *kwargs);
+
 #endif /* STK_EXT_COLUMN_H */

@@ -28,8 +28,7 @@ PyObject *ext_source_give(PyObject *module, stk_source **core, const stk_diag *d
     return (PyObject *)self;
 }
 
-/* For "O&": a tuple (shuffle, seed, rank, world_size, epochs). */
-static int order_convert(PyObject *tuple, void *out)
+int ext_order_convert(PyObject *tuple, void *out)
 {
     int shuffle;
     unsigned long long seed;
@@ -48,7 +47,7 @@ PyObject *ext_dir_source(PyObject *module, PyObject *args, PyObject *kwargs)
     int labels, flat, no_follow;
     stk_order_opts order;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ypzppO&:dir_source", names, &path, &labels,
-                                     &pattern, &flat, &no_follow, order_convert, &order))
+                                     &pattern, &flat, &no_follow, ext_order_convert, &order))
         return NULL;
     const stk_dir_opts opts = {
         .labels = labels ? STK_LABELS_DIR : STK_LABELS_NONE,
@@ -106,7 +105,7 @@ PyObject *ext_list_source(PyObject *module, PyObject *args, PyObject *kwargs)
     PyObject *part_list, *column_list;
     stk_order_opts order;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OO&:list_source", names, &PyList_Type,
-                                     &part_list, &column_list, order_convert, &order))
+                                     &part_list, &column_list, ext_order_convert, &order))
         return NULL;
 
     parts p = {0};

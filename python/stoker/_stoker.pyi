@@ -312,6 +312,13 @@ def list_source(
     columns: list[tuple[bytes, list[bytes] | Buffer]],
     order: tuple[bool, int, int, int, int],  # shuffle, seed, rank, world_size, epochs
 ) -> Source: ...
+def shards_source(
+    *,
+    paths: list[bytes],
+    files: list[tuple[bytes, bytes]],  # names of fields, and endings with '|' between
+    columns: list[tuple[bytes, bytes, bool]],  # the same, and whether it is text
+    order: tuple[bool, int, int, int, int],  # shuffle, seed, rank, world_size, epochs
+) -> Source: ...
 def op_read(max_bytes: int = 0) -> Op: ...
 def op_decode_image(**options: Unpack[ImageOptions]) -> Op: ...
 def op_normalize(

@@ -1,6 +1,6 @@
 """Where items come from, and in which order.
 
-    Directory, List                    read, decoded and batched without Python; for add_source()
+    Directory, List, Tar               read, decoded and batched without Python; for add_source()
     DistributedDeterministicSampler,
     DistributedRandomSampler           which indices are this rank's
     IterableWithShuffle, SizedIterable,
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from . import imagenet, local_directory, utils
     from ._native import Directory, List, Source
     from ._protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
+    from ._shards import Tar
     from ._samplers import DistributedDeterministicSampler, DistributedRandomSampler
 
 _MODULES = ("imagenet", "local_directory", "utils")
@@ -29,6 +30,7 @@ _HOMES = {
     "SizedIterable": "_protocols",
     "SizedIterableWithShuffle": "_protocols",
     "Source": "_native",
+    "Tar": "_shards",
 }
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "SizedIterable",
     "SizedIterableWithShuffle",
     "Source",
+    "Tar",
     "imagenet",
     "local_directory",
     "utils",

@@ -1,0 +1,52 @@
+/*
+ * Sources over archives: shards whose members are samples.
+ *
+ * Members of one folder whose names are equal up to their first dot are one sample, as in
+ * WebDataset:  0001.jpg, 0001.cls and 0001.json  are sample 0001.  They follow each other.
+ * A sample is numbered by its place: shards in the order they are given, members in the archive's.
+ *
+ * Only headers are read when a run begins, in the background; then samples are pieces of files that
+ * stk_op_read reads from their places.  So they have all that samples of a folder have: any order,
+ * exact shuffles, ranks, substitutes.  A shard must not change meanwhile.
+ */
+#ifndef STK_SHARDS_H
+#define STK_SHARDS_H
+
+#include <stoker/source.h>
+
+STK_BEGIN
+
+/* What one part of a sample is: the member with one of these endings, without regard to case.  The
+ * ending is what comes behind the name's first dot, or behind its last: both "seg.png" and "png"
+ * find 0001.seg.png. */
+typedef struct stk_shard_part {
+    const char *name;    /* of the batch's field; NULL: "image" */
+    const char *endings; /* separated by '|'; NULL: "jpg|jpeg|jpe|png|webp" */
+} stk_shard_part;
+
+/* What a small member says of a sample; read when the shard is listed, at most 64 KiB. */
+typedef struct stk_shard_column {
+    const char *name; /* "label" becomes batch.label */
+    const char *endings;
+    bool is_text; /* a string, UTF-8 by custom; otherwise a whole number, as text, int64 */
+} stk_shard_column;
+
+typedef struct stk_shards_opts {
+    size_t num_shards;
+    const char *const *paths; /* of the archives */
+    size_t num_parts;         /* 0: one, all defaults */
+    const stk_shard_part *parts;
+    size_t num_columns;
+    const stk_shard_column *columns;
+    stk_order_opts order;
+} stk_shards_opts;
+
+/* Tar archives that are not compressed.  All is copied.  A sample that lacks a part or a column, or
+ * has one twice, fails when it is read.  So does what stands for the rest of a shard that cannot be
+ * opened, or is broken somewhere: one sample, whose key is the shard's path.
+ * NULL: no memory, bad options; *diag says which (may be NULL). */
+STK_API stk_source *stk_tar_source(const stk_shards_opts *opts, stk_diag *diag);
+
+STK_END
+
+#endif /* STK_SHARDS_H */

@@ -1,0 +1,224 @@
+"""stoker.source.Tar: members of archives as samples."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import tarfile
+
+import numpy as np
+import pytest
+
+from stoker import PipelineBuilder, ops, source
+from stoker.errors import CorruptError, NotFoundError
+from stoker.pipeline import PipelineFailure
+from support import ok
+
+
+def write(path, members, format=tarfile.PAX_FORMAT):
+    """Members: (name, bytes)."""
+    with tarfile.open(path, "w", format=format) as tar:
+        for name, data in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+@pytest.fixture
+def shards(tmp_path, photos):
+    """Three shards of the photographs, with numbers and captions."""
+    files = sorted(photos.rglob("*.jpg"))
+    assert len(files) >= 6
+    paths = []
+    for k in range(3):
+        members = []
+        for i, file in list(enumerate(files))[k::3]:
+            members += [
+                (f"x/{i:04}.jpg", file.read_bytes()),
+                (f"x/{i:04}.cls", f"{i}\n".encode()),
+                (f"x/{i:04}.txt", f"picture {i}".encode()),
+                (f"x/{i:04}.n", f" {i} ".encode()),
+            ]
+        paths.append(write(tmp_path / f"s-{k:03}.tar", members))
+    return paths, files
+
+
+def batches(src, n=1000, on_error="raise", threads=2):
+    builder = PipelineBuilder().add_source(src).pipe(ops.read(), on_error=on_error)
+    pipeline = builder.pipe(ops.decode_image(32, 32)).batch(n).add_sink(3).build(num_threads=threads)
+    return list(pipeline), pipeline
+
+
+@pytest.mark.parametrize("format", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_the_pixels_are_those_of_the_files(tmp_path, photos, format):
+    files = sorted(photos.rglob("*.jpg"))
+    names = [f"{'long' * 30}/{i:04}.jpg" for i in range(len(files))]
+    if format == tarfile.USTAR_FORMAT:
+        names = [f"{i:04}.jpg" for i in range(len(files))]
+    path = write(tmp_path / "a.tar", zip(names, [file.read_bytes() for file in files], strict=True), format)
+    (got,), _ = batches(source.Tar(path))
+    (want,), _ = batches(source.List(files))
+    assert np.array_equal(np.asarray(got.image), np.asarray(want.image))
+    assert got.key == [f"{path}/{name}" for name in names]
+    assert np.asarray(got.id).tolist() == list(range(len(files)))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_labels_and_columns_belong_to_their_sample(shards, threads, shuffle):
+    paths, files = shards
+    src = source.Tar(paths, labels="cls", columns={"caption": "txt", "number": ("n", int)}, shuffle=shuffle, seed=4)
+    found, _ = batches(src, 4, threads=threads)
+    labels = [int(x) for batch in found for x in np.asarray(batch.label)]
+    assert [c for batch in found for c in batch["caption"]] == [f"picture {x}" for x in labels]
+    assert [int(x) for batch in found for x in np.asarray(batch["number"])] == labels
+    assert sorted(labels) == list(range(len(files)))
+    in_order = [i for k in range(3) for i in range(k, len(files), 3)]
+    assert (labels == in_order) != shuffle
+    again, _ = batches(src, 4, threads=2)
+    assert [int(x) for batch in again for x in np.asarray(batch.label)] == labels
+
+
+def test_several_files_a_sample(tmp_path, photos):
+    data = sorted(photos.rglob("*.jpg"))[0].read_bytes()
+    path = write(tmp_path / "a.tar", [("1.jpg", data), ("1.mask.jpg", data), ("1.json", b"{}")])
+    src = source.Tar(path, files={"image": "jpg", "mask": "mask.jpg"})
+    builder = PipelineBuilder().add_source(src).pipe(ops.read()).pipe(ops.decode_image(16, 16)).batch(1)
+    (batch,) = builder.add_sink(1).build(num_threads=1)
+    assert np.asarray(batch.image).shape[:3] == np.asarray(batch["mask"]).shape[:3] == (1, 16, 16)
+
+
+def test_ranks_share_samples(shards):
+    paths, files = shards
+    seen = []
+    for rank in range(2):
+        found, _ = batches(source.Tar(paths, shuffle=True, seed=1, rank=rank, world_size=2))
+        seen += [int(x) for x in np.asarray(found[0].id)]
+    assert sorted(seen) == list(range(len(files)))
+
+
+@pytest.mark.parametrize("op", [lambda s: s, lambda s: s.data], ids=["sample", "data"])
+def test_python_may_stand_before_read(shards, op):
+    paths, files = shards
+    src = source.Tar(paths, labels="cls")
+    builder = PipelineBuilder().add_source(src).pipe(op).pipe(ops.read()).pipe(ops.decode_image(16, 16))
+    (batch,) = builder.batch(1000).add_sink(1).build(num_threads=2)
+    assert sorted(np.asarray(batch.label).tolist()) == list(range(len(files)))
+
+
+def test_what_a_stage_of_python_names_is_another_file(shards, photos):
+    paths, files = shards
+    src = source.Tar(paths[0])
+    builder = PipelineBuilder().add_source(src).pipe(lambda s: str(files[0])).pipe(ops.read())
+    pipeline = builder.add_sink(1).build(num_threads=1)
+    assert {bytes(sample.data) for sample in pipeline} == {files[0].read_bytes()}
+
+
+def test_what_is_missing_fails_when_it_is_read(tmp_path, shards):
+    paths, files = shards
+    data = files[0].read_bytes()
+    some = write(tmp_path / "some.tar", [("1.jpg", data), ("2.jpg", data), ("2.cls", b"2"), ("3.cls", b"3")])
+    src = source.Tar([some, tmp_path / "none.tar", paths[0]], labels="cls")
+    found, pipeline = batches(src, on_error="skip")
+    assert np.asarray(found[0].label).tolist() == [2, *range(0, len(files), 3)]
+    lacks, other, none = pipeline.failures()
+    assert isinstance(lacks, CorruptError) and "no member for label (.cls)" in str(lacks)
+    assert "no member for image" in str(other)
+    assert isinstance(none, NotFoundError) and none.key == str(tmp_path / "none.tar")
+    with pytest.raises(PipelineFailure):
+        batches(src)
+
+
+@pytest.mark.parametrize("cut", [0, 100, 512, 1000, 3000, 9999])
+def test_a_shard_that_is_cut_counts_what_it_lost(shards, cut):
+    paths, files = shards
+    whole = paths[1].read_bytes()
+    paths[1].write_bytes(whole[:cut])
+    found, pipeline = batches(source.Tar(paths), on_error="skip")
+    (failure,) = pipeline.failures()
+    assert str(paths[1]) in str(failure)
+    assert len(np.asarray(found[0].id)) == source.Tar(paths).count() - 1
+    assert len(np.asarray(found[0].id)) >= 2 * (len(files) // 3)
+
+
+def test_a_shard_that_shrinks_between_listing_and_reading(shards):
+    paths, files = shards
+    src = source.Tar(paths)
+    assert src.count() == len(files)
+    paths[2].write_bytes(paths[2].read_bytes()[:2000])
+    found, pipeline = batches(src, on_error="skip")
+    assert pipeline.stats()["failed"] == len(files[2::3])
+    assert "shrank" in str(pipeline.failures()[0])
+
+
+def test_compressed_shards_are_refused_by_name(tmp_path, shards):
+    path = tmp_path / "a.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(shards[0][0], arcname="x.jpg")
+    with pytest.raises(PipelineFailure) as caught:
+        batches(source.Tar(path))
+    assert "compressed with gzip" in str(caught.value.exceptions[0])
+
+
+def test_paths(tmp_path, shards):
+    paths, files = shards
+    for given in (
+        str(tmp_path / "s-{000..002}.tar"),
+        str(tmp_path / "s-00{0,1,2}.tar"),
+        str(tmp_path / "s-*.tar"),
+        [str(tmp_path / "s-000.tar"), tmp_path / "s-001.tar", bytes(tmp_path / "s-002.tar")],
+    ):
+        assert source.Tar(given).count() == len(files)
+    with pytest.raises(FileNotFoundError, match="no shard"):
+        source.Tar(str(tmp_path / "q-*.tar"))
+    with pytest.raises(ValueError, match="must go up"):
+        source.Tar("{3..1}.tar")
+    with pytest.raises(ValueError, match="shards must not be empty"):
+        source.Tar([])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"files": 3}, TypeError, "int"),
+        ({"files": {"image": ""}}, ValueError, "ending"),
+        ({"files": {}}, ValueError, "1 to"),
+        ({"columns": {"x": ("txt", float)}}, ValueError, "x must be an ending"),
+        ({"columns": {"id": "txt"}}, ValueError, "id is the name of a field"),
+        ({"columns": {"label": "txt"}, "labels": "cls"}, ValueError, "give one of them"),
+        ({"columns": {"image": "txt"}}, ValueError, "two fields"),
+        ({"rank": 2}, ValueError, "rank"),
+    ],
+)
+def test_options_that_are_wrong(options, error, text):
+    with pytest.raises(error, match=text):
+        source.Tar("a.tar", **options)
+
+
+def test_it_pickles_and_prints(shards):
+    paths, files = shards
+    src = pickle.loads(pickle.dumps(source.Tar(paths, labels="cls", seed=3)))
+    assert src.count() == len(files) and src.memory() > 0
+    assert repr(src) == "Tar(3 shards of image, label, shuffle=False, seed=3, epochs=1)"
+    first = next(iter(src))
+    assert (first.data, first.label, first.id) == (f"{paths[0]}/x/0000.jpg", 0, 0)
+
+
+def test_a_child_of_fork_makes_its_own(shards):
+    out = ok(
+        """
+import os, signal, sys
+from stoker import source
+src = source.Tar(sys.argv[1:])
+n = src.count()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(0 if src.count() == n and source.Tar(sys.argv[1:]).count() == n else 1)
+assert os.waitpid(child, 0)[1] == 0
+print(n)
+""",
+        *map(str, shards[0]),
+    )
+    assert int(out) == len(shards[1])

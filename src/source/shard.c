@@ -1,0 +1,294 @@
+#include "source/shard.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/alloc.h"
+
+/* A piece of a member's name. */
+typedef struct span {
+    const char *at;
+    size_t size;
+} span;
+
+void stk_shard_fini(stk_shard *s)
+{
+    stk_free(s->samples);
+    stk_free(s->extents);
+    stk_free(s->endings);
+    stk_free(s->values);
+    stk_free(s->pool);
+}
+
+size_t stk_shard_memory(const stk_shard *s, const stk_shard_spec *spec)
+{
+    const size_t each = sizeof(*s->samples) + spec->num_columns * sizeof(*s->values) +
+                        spec->num_parts * (sizeof(*s->extents) + sizeof(*s->endings));
+    return sizeof(*s) + s->room * each + s->pool_room;
+}
+
+static stk_err resize(void **block, size_t count, size_t size)
+{
+    if (count == 0) return STK_OK;
+    void *bigger = count > SIZE_MAX / size ? NULL : stk_alloc_resize(*block, count * size);
+    if (!bigger) return STK_ENOMEM;
+    *block = bigger;
+    return STK_OK;
+}
+
+static stk_err make_room(stk_shard *s, const stk_shard_spec *spec)
+{
+    if (s->num < s->room) return STK_OK;
+    const size_t room = s->room * 2 + 64;
+    void *samples = s->samples, *extents = s->extents, *endings = s->endings, *values = s->values;
+    stk_err err = resize(&samples, room, sizeof(*s->samples));
+    if (!err) err = resize(&extents, room, spec->num_parts * sizeof(*s->extents));
+    if (!err) err = resize(&endings, room, spec->num_parts * sizeof(*s->endings));
+    if (!err && spec->num_columns)
+        err = resize(&values, room, spec->num_columns * sizeof(*s->values));
+    s->samples = samples, s->extents = extents, s->endings = endings, s->values = values;
+    if (!err) s->room = room;
+    return err;
+}
+
+/* Adds a string, of which text may not be in the pool itself. */
+static stk_err keep(stk_shard *s, span text, size_t *at)
+{
+    const size_t first = s->pool ? s->pool_size : 1;
+    if (first + text.size + 1 > s->pool_room) {
+        const size_t room = s->pool_room * 2 + text.size + 256;
+        char *pool = stk_alloc_resize(s->pool, room);
+        if (!pool) return STK_ENOMEM;
+        pool[0] = 0;
+        s->pool = pool;
+        s->pool_room = room;
+    }
+    memcpy(s->pool + first, text.at, text.size);
+    s->pool[first + text.size] = 0;
+    s->pool_size = first + text.size + 1;
+    *at = first;
+    return STK_OK;
+}
+
+static span span_of(const char *text)
+{
+    return (span){text, strlen(text)};
+}
+
+/* The first flaw stays. */
+static stk_err blame(stk_shard *s, const stk_diag *why)
+{
+    stk_shard_sample *last = &s->samples[s->num - 1];
+    if (last->flaw) return STK_OK;
+    stk_err err = keep(s, span_of(why->text), &last->flaw);
+    if (err) return err;
+    last->err = why->err;
+    last->os_error = why->os_error;
+    return STK_OK;
+}
+
+static stk_err begin(stk_shard *s, const stk_shard_spec *spec, span name)
+{
+    stk_err err = make_room(s, spec);
+    size_t at = 0;
+    if (!err && name.size) err = keep(s, name, &at);
+    if (err) return err;
+    s->samples[s->num] = (stk_shard_sample){.name = at};
+    for (size_t p = 0; p < spec->num_parts; p++) {
+        s->extents[s->num * spec->num_parts + p].size = STK_SHARD_NONE;
+        s->endings[s->num * spec->num_parts + p] = 0;
+    }
+    for (size_t c = 0; c < spec->num_columns; c++)
+        s->values[s->num * spec->num_columns + c] = spec->columns[c].is_text ? 0 : -1;
+    s->seen = 0;
+    s->num++;
+    return STK_OK;
+}
+
+static stk_err lacks(stk_shard *s, const char *field, const char *endings)
+{
+    stk_diag why;
+    stk_diag_set(&why, STK_ECORRUPT, "%s/%s: there is no member for %s (.%s)", s->path,
+                 s->pool + s->samples[s->num - 1].name, field, endings);
+    return blame(s, &why);
+}
+
+/* The last sample gets no more members. */
+static stk_err finish(stk_shard *s, const stk_shard_spec *spec)
+{
+    stk_err err = STK_OK;
+    if (!s->num) return STK_OK;
+    const stk_shard_extent *extents = &s->extents[(s->num - 1) * spec->num_parts];
+    for (size_t p = 0; p < spec->num_parts && !err; p++)
+        if (extents[p].size == STK_SHARD_NONE)
+            err = lacks(s, spec->parts[p].name, spec->parts[p].endings);
+    for (size_t c = 0; c < spec->num_columns && !err; c++)
+        if (!(s->seen >> c & 1)) err = lacks(s, spec->columns[c].name, spec->columns[c].endings);
+    return err;
+}
+
+static bool has(const char *endings, span ending)
+{
+    for (const char *at = endings;; at++) {
+        const size_t size = strcspn(at, "|");
+        if (size == ending.size && size > 0 && !strncasecmp(at, ending.at, size)) return true;
+        at += size;
+        if (!*at) return false;
+    }
+}
+
+static stk_err twice(stk_shard *s, const char *field, span ending)
+{
+    stk_diag why;
+    stk_diag_set(&why, STK_ECORRUPT, "%s/%s: .%.*s is a second member for %s", s->path,
+                 s->pool + s->samples[s->num - 1].name, (int)ending.size, ending.at, field);
+    return blame(s, &why);
+}
+
+static stk_err add_part(stk_shard *s, const stk_shard_spec *spec, size_t p, span ending,
+                        const stk_shard_member *m)
+{
+    const size_t i = (s->num - 1) * spec->num_parts + p;
+    if (s->extents[i].size != STK_SHARD_NONE) return twice(s, spec->parts[p].name, ending);
+    s->extents[i] = (stk_shard_extent){m->offset, m->size};
+    return keep(s, ending, &s->endings[i]);
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* A whole number with white space around it. */
+static bool number_of(const char *text, size_t size, int64_t *out)
+{
+    const char *at = text, *end = text + size;
+    while (at < end && is_space(*at)) at++;
+    while (end > at && is_space(end[-1])) end--;
+    const bool negative = at < end && *at == '-';
+    int64_t value = 0;
+    at += at < end && (*at == '-' || *at == '+');
+    if (at == end) return false;
+    for (; at < end; at++) {
+        if (*at < '0' || *at > '9') return false;
+        const int digit = negative ? '0' - *at : *at - '0';
+        if (__builtin_mul_overflow(value, 10, &value)) return false;
+        if (__builtin_add_overflow(value, digit, &value)) return false;
+    }
+    *out = value;
+    return true;
+}
+
+static stk_err take_value(stk_shard *s, const stk_shard_spec *spec, size_t c, char *text,
+                          size_t size)
+{
+    int64_t *value = &s->values[(s->num - 1) * spec->num_columns + c];
+    stk_diag why;
+    if (!spec->columns[c].is_text) {
+        if (number_of(text, size, value)) return STK_OK;
+        stk_diag_set(&why, STK_ECORRUPT, "%s/%s: %s is no whole number: \"%.40s\"", s->path,
+                     s->pool + s->samples[s->num - 1].name, spec->columns[c].name, text);
+        return blame(s, &why);
+    }
+    if (strlen(text) == size) {
+        size_t at = 0;
+        stk_err err = keep(s, (span){text, size}, &at);
+        s->values[(s->num - 1) * spec->num_columns + c] = (int64_t)at;
+        return err;
+    }
+    stk_diag_set(&why, STK_ECORRUPT, "%s/%s: %s is no text: it has a NUL", s->path,
+                 s->pool + s->samples[s->num - 1].name, spec->columns[c].name);
+    return blame(s, &why);
+}
+
+typedef struct reader {
+    stk_shard_read_fn *read;
+    void *ctx;
+} reader;
+
+static stk_err add_column(stk_shard *s, const stk_shard_spec *spec, size_t c, span ending,
+                          const stk_shard_member *m, const reader *r, stk_diag *diag)
+{
+    if (s->seen >> c & 1) return twice(s, spec->columns[c].name, ending);
+    s->seen |= UINT64_C(1) << c;
+    if (m->size > STK_SHARD_MAX_VALUE) {
+        stk_diag why;
+        stk_diag_set(&why, STK_ELIMIT, "%s/%s: %s has %llu bytes, the limit is %zu", s->path,
+                     s->pool + s->samples[s->num - 1].name, spec->columns[c].name,
+                     (unsigned long long)m->size, STK_SHARD_MAX_VALUE);
+        return blame(s, &why);
+    }
+    const size_t size = (size_t)m->size;
+    char *text = stk_alloc(size + 1);
+    if (!text) return STK_ENOMEM;
+    stk_err err = size ? r->read(r->ctx, m->offset, text, size, diag) : STK_OK;
+    text[size] = 0;
+    if (!err) err = take_value(s, spec, c, text, size);
+    stk_free(text);
+    return err;
+}
+
+/* The name up to the first dot behind its folder, and the endings behind that dot and the last. */
+static bool split(const stk_shard_member *m, span *stem, span *first, span *last)
+{
+    const char *end = m->name + m->name_size, *base = end;
+    while (base > m->name && base[-1] != '/') base--;
+    const char *dot = base < end ? memchr(base, '.', (size_t)(end - base)) : NULL;
+    if (!dot || dot == base || memchr(m->name, 0, m->name_size)) return false;
+    const char *latest = memrchr(base, '.', (size_t)(end - base));
+    *stem = (span){m->name, (size_t)(dot - m->name)};
+    *first = (span){dot + 1, (size_t)(end - dot - 1)};
+    *last = (span){latest + 1, (size_t)(end - latest - 1)};
+    return true;
+}
+
+static bool goes_on(const stk_shard *s, span stem)
+{
+    if (!s->num) return false;
+    const char *name = s->pool + s->samples[s->num - 1].name;
+    return strlen(name) == stem.size && !memcmp(name, stem.at, stem.size);
+}
+
+/* Part `p` < num_parts, or column p - num_parts; their sum: none. */
+static size_t field_of(const stk_shard_spec *spec, span first, span last)
+{
+    size_t f = 0;
+    for (size_t k = 0; k < 2; k++) {
+        const span ending = k ? last : first;
+        for (f = 0; f < spec->num_parts; f++)
+            if (has(spec->parts[f].endings, ending)) break;
+        if (f == spec->num_parts)
+            while (f < spec->num_parts + spec->num_columns &&
+                   !has(spec->columns[f - spec->num_parts].endings, ending))
+                f++;
+        if (f < spec->num_parts + spec->num_columns) return f;
+    }
+    return f;
+}
+
+stk_err stk_shard_add(stk_shard *s, const stk_shard_spec *spec, const stk_shard_member *m,
+                      stk_shard_read_fn *read, void *ctx, stk_diag *diag)
+{
+    span stem, first, last;
+    if (!split(m, &stem, &first, &last)) return STK_OK;
+    const size_t field = field_of(spec, first, last);
+    if (field == spec->num_parts + spec->num_columns) return STK_OK;
+    stk_err err = STK_OK;
+    if (!goes_on(s, stem)) {
+        err = finish(s, spec);
+        if (!err) err = begin(s, spec, stem);
+    }
+    if (err) return err;
+    if (field < spec->num_parts) return add_part(s, spec, field, first, m);
+    const reader r = {read, ctx};
+    return add_column(s, spec, field - spec->num_parts, first, m, &r, diag);
+}
+
+stk_err stk_shard_end(stk_shard *s, const stk_shard_spec *spec, const stk_diag *why)
+{
+    stk_err err = finish(s, spec);
+    if (err || !why) return err;
+    err = begin(s, spec, (span){"", 0});
+    return err ? err : blame(s, why);
+}

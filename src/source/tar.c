@@ -1,0 +1,95 @@
+/* Samples that are members of tar archives. */
+#include <stoker/tar.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <stoker/stream.h>
+
+#include "base/failpoint.h"
+#include "base/file.h"
+#include "source/shards.h"
+
+/* An open archive. */
+struct archive {
+    const char *path;
+    int fd;
+};
+
+static stk_err read_at(void *ctx, uint64_t offset, void *dst, size_t size, stk_diag *diag)
+{
+    const struct archive *a = ctx;
+    for (size_t got = 0; got < size;) {
+        const ssize_t n = stk_failpoint("tar.pread")
+                              ? -1
+                              : pread(a->fd, (char *)dst + got, size - got, (off_t)(offset + got));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return stk_diag_errno(diag, errno, "read %s", a->path);
+        if (n == 0)
+            return stk_diag_set(diag, STK_EIO,
+                                "%s: shrank to %" PRIu64 " bytes while it was listed", a->path,
+                                offset + got);
+        got += (size_t)n;
+    }
+    return STK_OK;
+}
+
+static stk_err refuse_packed(struct archive *a, uint64_t size, stk_diag *diag)
+{
+    uint8_t magic[4];
+    if (size < sizeof(magic)) return STK_OK;
+    stk_err err = read_at(a, 0, magic, sizeof(magic), diag);
+    if (err) return err;
+    const stk_packing packing = stk_packing_of(magic, sizeof(magic));
+    if (packing == STK_PACKING_NONE) return STK_OK;
+    return stk_diag_set(diag, STK_EUNSUPPORTED,
+                        "%s: it is compressed with %s, so its members have no place of their own: "
+                        "unpack it (the pictures in it are compressed anyway)",
+                        a->path, stk_packing_str(packing));
+}
+
+static stk_err list_members(stk_tar *t, struct archive *a, stk_shard *s, const stk_shard_spec *spec,
+                            const atomic_bool *stop, stk_diag *diag)
+{
+    stk_err err = STK_OK;
+    while (!err) {
+        stk_tar_member m;
+        if (atomic_load_explicit(stop, memory_order_relaxed)) return STK_ECANCELLED;
+        err = stk_tar_next(t, &m, diag);
+        if (err == STK_EAGAIN) {
+            err = stk_tar_fill(t, diag);
+            continue;
+        }
+        if (err) break;
+        const stk_shard_member member = {m.name, m.name_size, m.offset, m.size};
+        err = stk_shard_add(s, spec, &member, read_at, a, diag);
+    }
+    return err == STK_EEND ? STK_OK : err;
+}
+
+static stk_err list(stk_shard *s, const stk_shard_spec *spec, const atomic_bool *stop,
+                    stk_diag *diag)
+{
+    struct archive a = {.path = s->path};
+    stk_tar *t = NULL;
+    uint64_t size;
+    stk_err err = stk_file_open(s->path, &a.fd, &size, diag);
+    if (err) return err;
+    err = refuse_packed(&a, size, diag);
+    if (!err) err = stk_tar_at(read_at, &a, size, NULL, &t);
+    if (!err) err = list_members(t, &a, s, spec, stop, diag);
+    if (err && !strstr(diag->text, s->path)) { /* the archive's own words do not know its path */
+        const stk_diag why = *diag;
+        stk_diag_set(diag, err, "%s: %s", s->path, why.text);
+    }
+    stk_tar_free(&t);
+    close(a.fd);
+    return err;
+}
+
+stk_source *stk_tar_source(const stk_shards_opts *opts, stk_diag *diag)
+{
+    return stk_shards_source("Tar", list, opts, diag);
+}

@@ -5,6 +5,8 @@
 #ifndef STK_EXT_DLPACK_H
 #define STK_EXT_DLPACK_H
 
+#include "ext.h"
+
 #include <stdint.h>
 
 enum {
@@ -57,5 +59,10 @@ typedef struct dlpack_versioned {
     uint64_t flags;
     dlpack_tensor tensor;
 } dlpack_versioned;
+
+/* A capsule over `view`, with a reference of its own on `mem`: the versioned kind, or the legacy
+ * one, which cannot say that memory is read-only. */
+PyObject *ext_dlpack_capsule(const stk_tensor *view, stk_buffer *mem, bool versioned, bool readonly,
+                             bool copied);
 
 #endif /* STK_EXT_DLPACK_H */

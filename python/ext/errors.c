@@ -8,20 +8,30 @@ PyObject *ext_text(const char *text)
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
 }
 
-PyObject *ext_raise(stk_err err, const stk_diag *diag)
+static PyObject *raise_as(stk_err err, const stk_diag *diag, bool value)
 {
     const bool told = diag && diag->err == err && diag->text[0];
     PyObject *text = ext_text(told ? diag->text : stk_err_str(err));
     PyObject *errors = text ? PyImport_ImportModule("stoker.errors") : NULL;
     PyObject *exc = NULL;
     if (errors)
-        exc = PyObject_CallMethod(errors, "from_code", "iOi", (int)err, text,
-                                  told ? diag->os_error : 0);
+        exc = PyObject_CallMethod(errors, "from_code", "iOiO", (int)err, text,
+                                  told ? diag->os_error : 0, value ? Py_True : Py_False);
     if (exc) PyErr_SetObject((PyObject *)Py_TYPE(exc), exc);
     Py_XDECREF(exc);
     Py_XDECREF(errors);
     Py_XDECREF(text);
     return NULL;
+}
+
+PyObject *ext_raise(stk_err err, const stk_diag *diag)
+{
+    return raise_as(err, diag, false);
+}
+
+PyObject *ext_raise_value(stk_err err, const stk_diag *diag)
+{
+    return raise_as(err, diag, true);
 }
 
 PyObject *ext_error_codes(void)

@@ -44,6 +44,7 @@ typedef struct ext_state {
     PyTypeObject *run_type;
     PyTypeObject *results_type;
     PyTypeObject *port_type;
+    PyTypeObject *tar_type, *stream_type;
     PyTypeObject *slip_type, *zip_type, *held_type;
     PyObject *codes[EXT_CODES]; /* what Run.next gives in place of a result, see run.c */
     stk_foreign_domain *domain; /* of the Python objects that items carry */
@@ -54,6 +55,9 @@ typedef struct ext_state {
 /* Sets the exception of stoker.errors that stands for `err`, and returns NULL.  `diag` may be
  * NULL, or say something about another error: then the code's own text is used. */
 PyObject *ext_raise(stk_err err, const stk_diag *diag);
+
+/* The same, but what says that data is broken or not supported is a ValueError, too. */
+PyObject *ext_raise_value(stk_err err, const stk_diag *diag);
 
 PyObject *ext_error_codes(void); /* {number: (name, text)} */
 
@@ -76,13 +80,6 @@ PyObject *ext_field_give(ext_state *state, const stk_tensor *view, stk_buffer **
 
 /* The array of `op`, if it is a Field, and its memory, both borrowed. */
 bool ext_field_borrow(ext_state *state, PyObject *op, stk_tensor *view, stk_buffer **mem);
-
-/* dlpack.c */
-
-/* A capsule over `view`, with a reference of its own on `mem`: the versioned kind, or the legacy
- * one, which cannot say that memory is read-only. */
-PyObject *ext_dlpack_capsule(const stk_tensor *view, stk_buffer *mem, bool versioned, bool readonly,
-                             bool copied);
 
 /* batch.c */
 

@@ -22,11 +22,14 @@ __all__ = [
     "IOError",
     "InvalidArgumentError",
     "LimitError",
+    "MalformedError",
     "NotFoundError",
+    "NotInstalledError",
     "OutOfMemoryError",
     "TimeoutError",
     "TooManyFailuresError",
     "UnsupportedError",
+    "UnsupportedFormatError",
     "from_code",
 ]
 
@@ -114,6 +117,10 @@ class CorruptError(DecodeError):
     code = -4
 
 
+class MalformedError(CorruptError, ValueError):
+    """The same where programs look for ValueError: WAV files, lines of text."""
+
+
 class EndError(Error, EOFError):
     """There are no more items."""
 
@@ -142,6 +149,14 @@ class UnsupportedError(DecodeError):
     """The data may be valid, but is of no kind that is known here."""
 
     code = -9
+
+
+class UnsupportedFormatError(UnsupportedError, ValueError):
+    """The same where programs look for ValueError: WAV files."""
+
+
+class NotInstalledError(Error, ImportError):
+    """It needs a package that is not installed; the text says how to get it."""
 
 
 class LimitError(Error, ValueError):
@@ -187,6 +202,16 @@ def _tree(cls: type[Error]) -> list[type[Error]]:
 _CLASSES = {cls.code: cls for cls in _tree(Error) if cls.code and "code" in vars(cls)}
 
 
-def from_code(code: int, text: str, errno: int = 0) -> Error:
-    """The exception for one code of the C library; an errno of 0 stands for none."""
-    return _CLASSES.get(code, Error)(text, errno=errno or None)
+_VALUES: dict[type[Error], type[Error]] = {
+    CorruptError: MalformedError,
+    UnsupportedError: UnsupportedFormatError,
+}
+
+
+def from_code(code: int, text: str, errno: int = 0, value: bool = False) -> Error:
+    """The exception for one code of the C library; an errno of 0 stands for none.
+
+    `value`: of several classes for a code that which is a ValueError, too.
+    """
+    cls = _CLASSES.get(code, Error)
+    return (_VALUES.get(cls, cls) if value else cls)(text, errno=errno or None)

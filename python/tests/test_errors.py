@@ -21,6 +21,11 @@ from stoker import _stoker, errors
         ("DecodeError", RuntimeError),
         ("CorruptError", stoker.DecodeError),
         ("UnsupportedError", stoker.DecodeError),
+        ("MalformedError", stoker.CorruptError),
+        ("MalformedError", ValueError),
+        ("UnsupportedFormatError", stoker.UnsupportedError),
+        ("UnsupportedFormatError", ValueError),
+        ("NotInstalledError", ImportError),
         ("EndError", EOFError),
         ("TimeoutError", builtins.TimeoutError),
         ("CancelledError", RuntimeError),
@@ -48,6 +53,17 @@ def test_attributes_text_and_pickling(code):
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error) and str(again) == str(error)
     assert (again.stage, again.key, again.id, again.epoch, again.errno) == ("read", "img/7.jpg", 7, 1, 5)
+
+
+def test_those_that_are_values_too():
+    corrupt, unsupported, io = (getattr(stoker, name).code for name in ("CorruptError", "UnsupportedError", "IOError"))
+    assert type(errors.from_code(corrupt, "why")) is stoker.CorruptError
+    assert type(errors.from_code(corrupt, "why", 0, True)) is stoker.MalformedError
+    assert type(errors.from_code(unsupported, "why", 0, True)) is stoker.UnsupportedFormatError
+    assert type(errors.from_code(io, "why", 5, True)) is stoker.IOError
+    for cls in (stoker.MalformedError, stoker.UnsupportedFormatError, stoker.NotInstalledError):
+        again = pickle.loads(pickle.dumps(cls("why", key="x")))
+        assert type(again) is cls and str(again) == "why" and again.key == "x"
 
 
 @pytest.mark.parametrize("cls", [stoker.IOError, stoker.NotFoundError, stoker.TimeoutError])

@@ -309,6 +309,7 @@ static void field_dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
     stk_buffer_unref(&((Field *)op)->mem);
+    ext_drain(type); /* memory of Python's goes with its last view */
     type->tp_free(op);
     Py_DECREF(type);
 }

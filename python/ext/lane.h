@@ -72,6 +72,9 @@ typedef enum ext_found { EXT_RAISED = -1, EXT_NOT_FOUND, EXT_FOUND } ext_found;
 /* An array: *mem, a new reference, keeps it alive and gives it back on a thread with the GIL. */
 ext_found ext_array_of(ext_state *state, PyObject *value, stk_tensor *view, stk_buffer **mem);
 
+/* Memory that lives as long as `keeper`; NULL with an exception. */
+stk_buffer *ext_hold(ext_state *state, PyObject *keeper, void *data, size_t size);
+
 /* Contiguous bytes, likewise. */
 ext_found ext_bytes_of(ext_state *state, PyObject *value, stk_buffer **mem);
 

@@ -15,8 +15,7 @@ static void release(void *data, size_t size, void *ctx)
     stk_foreign_unref(&keeper);
 }
 
-/* Memory that lives as long as `keeper`; NULL with an exception. */
-static stk_buffer *hold(ext_state *state, PyObject *keeper, void *data, size_t size)
+stk_buffer *ext_hold(ext_state *state, PyObject *keeper, void *data, size_t size)
 {
     stk_foreign *f = ext_foreign_new(state, keeper);
     if (!f) return NULL;
@@ -50,7 +49,7 @@ static ext_found give(ext_state *state, PyObject *keeper, stk_tensor *view, stk_
         PyErr_SetString(PyExc_ValueError, "the array has no memory");
         return EXT_RAISED;
     }
-    *mem = hold(state, keeper, view->data, bytes);
+    *mem = ext_hold(state, keeper, view->data, bytes);
     return *mem ? EXT_FOUND : EXT_RAISED;
 }
 
@@ -283,7 +282,7 @@ ext_found ext_bytes_of(ext_state *state, PyObject *value, stk_buffer **mem)
              (size_t)b->len == stk_buffer_size(*mem))
         *mem = stk_buffer_ref(*mem); /* as they came out of the engine */
     else
-        *mem = hold(state, keeper, b->buf, (size_t)b->len);
+        *mem = ext_hold(state, keeper, b->buf, (size_t)b->len);
     Py_DECREF(keeper);
     return *mem ? EXT_FOUND : EXT_RAISED;
 }

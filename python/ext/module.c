@@ -1,4 +1,5 @@
 #include "column.h"
+#include "input.h"
 #include "io.h"
 #include "lane.h"
 #include "op.h"
@@ -60,6 +61,15 @@ static PyMethodDef functions[] = {
          "read(offset, size) gives.")},
     {"memory", ext_memory, METH_O,
      PyDoc_STR("memory($module, size, /)\n--\n\nA Field of so many bytes, to write to.")},
+    FUNCTION(tar, PyDoc_STR("A TarIterator; use stoker.io.iter_tarfile.")),
+    FUNCTION(stream, PyDoc_STR("A Stream; use stoker.io.iter_lines.")),
+    {"load_wav", (PyCFunction)(void (*)(void))ext_load_wav, METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR(
+         "load_wav($module, /, data, time_offset_seconds=None, duration_seconds=None)\n--\n\n"
+         "The samples of a WAV file, or of a window of it, as a Field of (frames, channels).\n\n"
+         "See docs/media.md.")},
+    {"wav_header", ext_wav_header, METH_O,
+     PyDoc_STR("wav_header($module, data, /)\n--\n\nUse stoker.io.parse_wav.")},
     {"plan", ext_plan, METH_NOARGS, PyDoc_STR("plan($module, /)\n--\n\nAn empty Plan.")},
     {NULL, NULL, 0, NULL}, /* end */
 };
@@ -125,6 +135,8 @@ static int module_exec(PyObject *module)
     if (!(state->results_type = add_type(module, &ext_results_spec))) return -1;
     if (!(state->port_type = add_type(module, &ext_port_spec))) return -1;
     if (!(state->slip_type = add_type(module, &ext_slip_spec))) return -1;
+    if (!(state->tar_type = add_type(module, &ext_tar_spec))) return -1;
+    if (!(state->stream_type = add_type(module, &ext_stream_spec))) return -1;
     if (!(state->zip_type = add_type(module, &ext_zip_spec))) return -1;
     if (!(state->held_type = add_type(module, &ext_held_spec))) return -1;
     return add_constants(module);
@@ -145,6 +157,8 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->zip_type);
     Py_VISIT(state->held_type);
     Py_VISIT(state->port_type);
+    Py_VISIT(state->tar_type);
+    Py_VISIT(state->stream_type);
     return 0;
 }
 
@@ -163,6 +177,8 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->zip_type);
     Py_CLEAR(state->held_type);
     Py_CLEAR(state->port_type);
+    Py_CLEAR(state->tar_type);
+    Py_CLEAR(state->stream_type);
     for (int i = 0; i < EXT_CODES; i++) Py_CLEAR(state->codes[i]);
     return 0;
 }

@@ -75,6 +75,17 @@ typedef struct stk_pad_opts {
 /* pad: array to array, each part: pixels are added on each side. */
 STK_API stk_op *stk_op_pad(const stk_pad_opts *opts, stk_diag *diag);
 
+#define STK_BLUR_MAX 255
+
+typedef struct stk_blur_opts {
+    int32_t width, height; /* of the kernel, odd, up to STK_BLUR_MAX; 0: as the other one */
+    double sigma[2];       /* pixels, a range above 0; {0, 0}: {0.1, 2} */
+    double keep;           /* how probable it is that a sample stays as it is, 0 to 1 */
+} stk_blur_opts;
+
+/* blur: array to array, in place, the first part only: a Gaussian, mirrors beyond the edges. */
+STK_API stk_op *stk_op_blur(const stk_blur_opts *opts, stk_diag *diag);
+
 STK_END
 
 #endif /* STK_AUGMENT_H */

@@ -85,3 +85,15 @@ PyObject *ext_op_pad(PyObject *module, PyObject *args, PyObject *kwargs)
     stk_op *core = stk_op_pad(&o, &diag);
     return ext_op_give(module, &core, &diag);
 }
+
+PyObject *ext_op_blur(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"kernel_size", "sigma", "keep", NULL};
+    stk_blur_opts o = {0};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(ii)(dd)d:op_blur", names, &o.width, &o.height,
+                                     &o.sigma[0], &o.sigma[1], &o.keep))
+        return NULL;
+    stk_diag diag = {0};
+    stk_op *core = stk_op_blur(&o, &diag);
+    return ext_op_give(module, &core, &diag);
+}

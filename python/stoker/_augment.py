@@ -260,3 +260,49 @@ def _sides(name: str, value: object) -> tuple[int, ...]:
         raise ValueError(f"{name} must be a number, 2 or 4 of them, not {len(value)}")
     sides = tuple(_check.integer(f"{name}[{i}]", v, 0, most) for i, v in enumerate(value))
     return sides if len(sides) == 4 else sides * 2
+
+
+class blur(ArrayOp):
+    """Array to array: a Gaussian, as torchvision's GaussianBlur.
+
+    `kernel_size`: odd, from 1 to 255: a number, or (along rows, along columns).
+    `sigma`: pixels: a number, or a pair that it is drawn from, at least 0.001.
+    `p`: how probable it is.
+
+    Takes uint8, (height, width, channels) or, for clips, (frames, height, width, channels); all frames
+    get the same.  Weights are exp(-x^2 / (2 sigma^2)) over the kernel, of sum 1; beyond the edges are
+    mirrors ("reflect", see `pad`), so the kernel may be larger than the picture.  Within 1 of 255 of
+    the sum.  Of a sample with several parts the first changes.
+    """
+
+    __slots__ = ("kernel_size", "sigma", "p")
+    name = "blur"
+
+    kernel_size: tuple[int, int]
+    sigma: tuple[float, float]
+    p: float
+
+    def __init__(
+        self,
+        kernel_size: int | tuple[int, int],
+        sigma: float | tuple[float, float] = (0.1, 2.0),
+        *,
+        p: float = 1.0,
+    ) -> None:
+        sizes = kernel_size if isinstance(kernel_size, Sequence) else (kernel_size, kernel_size)
+        if len(sizes) != 2:
+            raise ValueError(f"kernel_size must be a number or a pair, not {len(sizes)} of them")
+        for size in sizes:
+            if _check.integer("kernel_size", size, 1, 255) % 2 == 0:
+                raise ValueError(f"kernel_size must be odd, not {size}")
+        if not isinstance(sigma, Sequence):
+            sigma = (_check.number("sigma", sigma, 1e-3, 1e6),) * 2
+        self._set(
+            kernel_size=tuple(map(int, sizes)),
+            sigma=_range("sigma", sigma, 1e-3, 1e6),
+            p=_check.number("p", p, 0, 1),
+        )
+        self._handle(())
+
+    def _handle(self, parts: Sequence[str]) -> _stoker.Op:
+        return _stoker.op_blur(kernel_size=self.kernel_size, sigma=self.sigma, keep=1 - self.p)

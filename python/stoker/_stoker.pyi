@@ -383,6 +383,7 @@ def op_erase(
     value: tuple[int, ...],
     random: bool,
 ) -> Op: ...
+def op_blur(*, kernel_size: tuple[int, int], sigma: tuple[float, float], keep: float) -> Op: ...
 def op_pad(
     *,
     padding: tuple[int, int, int, int],

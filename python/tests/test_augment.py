@@ -242,6 +242,37 @@ def test_pad_gives_each_part_its_fill(pictures):
         run(ops.pad(2, masks=["depth"]))
 
 
+# --- blur ---
+
+
+def gaussian(x, size, sigma):
+    """By its definition, one axis after the other."""
+    for axis, k in ((-2, size[0]), (-3, size[1])):
+        t = np.arange(k) - k // 2
+        weights = np.exp(-(t**2) / (2 * sigma**2))
+        widths = [(0, 0)] * x.ndim
+        widths[axis] = (k // 2, k // 2)
+        wide = np.pad(x, widths, "reflect")
+        n = x.shape[axis]
+        x = sum(w * wide.take(range(i, i + n), axis) for i, w in enumerate(weights / weights.sum()))
+    return x
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 3), (5, 9), (23, 23), (1, 7), (101, 51)])
+@pytest.mark.parametrize("sigma", [0.001, 0.1, 0.8, 2.0, 30.0])
+def test_blur_is_its_formula(size, sigma):
+    for x in (noise(1, 30, 41, 3), noise(2, 1, 1, 3), noise(3, 1, 9, 1), noise(4, 9, 1, 4), noise(5, 3, 8, 7, 3)):
+        close(apply(ops.blur(size, sigma), x)[0], gaussian(x.astype(float), size, sigma))
+
+
+def test_sigma_is_drawn_from_its_range():
+    point = np.zeros((1, 1001, 1), np.uint8)
+    point[0, 500] = 255
+    row = apply(ops.blur((3, 1), (0.5, 2)), *[point] * 3000)[:, 0, :, 0].astype(float)
+    side = row[:, 499] / row[:, 500]  # exp(-1 / (2 sigma^2))
+    uniform(1 / np.sqrt(-2 * np.log(side)), 0.5, 2)
+
+
 # --- any op ---
 
 ALL = {
@@ -249,9 +280,10 @@ ALL = {
     "grayscale": ops.grayscale(0.5),
     "erase": ops.erase(0.9, value="random"),
     "pad": ops.pad((3, 1), 128),
+    "blur": ops.blur(5, p=0.8),
 }
 RANDOM = [name for name in ALL if name != "pad"]
-ALWAYS = {**ALL, "color_jitter": ops.color_jitter(0.4), "grayscale": ops.grayscale(1), "erase": ops.erase(1)}
+ALWAYS = {**ALL, "color_jitter": ops.color_jitter(0.4), "grayscale": ops.grayscale(1), "erase": ops.erase(1), "blur": ops.blur(5)}
 
 
 
@@ -368,7 +400,7 @@ def test_the_first_part_alone_changes_colour(pictures):
         (batch,) = results(b.batch(24))
         return np.asarray(batch.image), np.asarray(batch.mask)
 
-    image, mask = run(ops.color_jitter(0.5, 0.5, 0.5, 0.1), ops.grayscale(0.5), ops.erase(1))
+    image, mask = run(ops.color_jitter(0.5, 0.5, 0.5, 0.1), ops.grayscale(0.5), ops.erase(1), ops.blur(5))
     plain, same = run()
     assert np.array_equal(mask, same) and not np.array_equal(image, plain)
 
@@ -402,6 +434,13 @@ def test_two_of_a_kind_draw_apart():
         (lambda: ops.pad(1, fill=300), ValueError, "fill must be from 0 to 255"),
         (lambda: ops.pad(1, masks="mask"), TypeError, "masks must be a list"),
         (lambda: ops.pad(1, mask_fill=-1), ValueError, "mask_fill"),
+        (lambda: ops.blur(4), ValueError, "kernel_size must be odd, not 4"),
+        (lambda: ops.blur((3, 257)), ValueError, "kernel_size must be from 1 to 255"),
+        (lambda: ops.blur((3, 3, 3)), ValueError, "kernel_size must be a number or a pair, not 3"),
+        (lambda: ops.blur(3.0), TypeError, "kernel_size must be an integer"),
+        (lambda: ops.blur(3, 0), ValueError, "sigma must be from 0.001"),
+        (lambda: ops.blur(3, (2, 1)), ValueError, "sigma .* smaller first"),
+        (lambda: ops.blur(3, p=-1), ValueError, "p must be"),
         (lambda: ops.erase(2), ValueError, "p must be from 0 to 1"),
         (lambda: ops.erase(scale=0.5), TypeError, "scale must be a pair"),
         (lambda: ops.erase(scale=(0.5, 1.5)), ValueError, r"scale\[1\] must be from 0 to 1"),

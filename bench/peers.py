@@ -29,6 +29,9 @@ class Peer:
     large: bool = False  # its download is looked at first
 
 
+SOUNDFILE = Peer(
+    Contender("soundfile", "soundfile", PYTHON), ("soundfile==0.14.0", "numpy==2.4.6"), "import soundfile"
+)
 SPDL_CORE = "spdl_core==0.8.0"
 SPDL = Peer(
     Contender("spdl_pipeline", "SPDL pipeline", PYTHON),
@@ -133,6 +136,11 @@ def pipelines() -> tuple[list[Contender], dict[str, str]]:
     if problem:
         return found, {"SPDL": problem}
     return [*found, Contender("stages_spdl", "SPDL", PYTHON)], {}
+
+
+def soundfile() -> Contender | str:
+    """Or why there is none."""
+    return install(SOUNDFILE) or SOUNDFILE.contender
 
 
 def spdl_core() -> Path | str:

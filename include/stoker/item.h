@@ -52,10 +52,19 @@ STK_API STK_NODISCARD stk_err stk_item_set_num_parts(stk_item *item, size_t n);
 STK_API STK_NODISCARD stk_err stk_item_key(const stk_item *item, size_t part, char *dst,
                                            size_t size);
 
+typedef enum stk_piece_form {
+    STK_PIECE_PLAIN = 0,
+    STK_PIECE_CHECKED,  /* with a CRC-32 */
+    STK_PIECE_DEFLATED, /* the same, of what it stands for */
+} stk_piece_form;
+
 /* Where the bytes of one part lie inside a larger file. */
 typedef struct stk_piece {
     const char *path;      /* of the file, borrowed from the source */
     uint64_t offset, size; /* of the bytes in it */
+    stk_piece_form form;
+    uint64_t unpacked; /* deflated: bytes that they stand for */
+    uint32_t crc;
 } stk_piece;
 
 /* STK_ENOTFOUND: the part is no piece, its key is the path of a file of its own.  Others: the

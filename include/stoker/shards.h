@@ -47,6 +47,10 @@ typedef struct stk_shards_opts {
  * NULL: no memory, bad options; *diag says which (may be NULL). */
 STK_API stk_source *stk_tar_source(const stk_shards_opts *opts, stk_diag *diag);
 
+/* The same for zip archives, entries in the order of their directories: stored or deflated, with
+ * their CRC-32 checked.  An entry of another kind, encrypted say, fails alone. */
+STK_API stk_source *stk_zip_source(const stk_shards_opts *opts, stk_diag *diag);
+
 STK_END
 
 #endif /* STK_SHARDS_H */

@@ -12,7 +12,7 @@
 static PyMethodDef functions[] = {
     FUNCTION(dir_source, PyDoc_STR("A Source; use stoker.source.Directory.")),
     FUNCTION(list_source, PyDoc_STR("A Source; use stoker.source.List.")),
-    FUNCTION(shards_source, PyDoc_STR("A Source; use stoker.source.Tar.")),
+    FUNCTION(shards_source, PyDoc_STR("A Source; use stoker.source.Tar or Zip.")),
     FUNCTION(op_read, PyDoc_STR("An Op; use stoker.ops.read.")),
     FUNCTION(op_decode_image, PyDoc_STR("An Op; use stoker.ops.decode_image.")),
     FUNCTION(op_normalize, PyDoc_STR("An Op; use stoker.ops.normalize.")),

@@ -44,12 +44,13 @@ static bool take_columns(fields *f, PyObject *list)
 
 PyObject *ext_shards_source(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"paths", "files", "columns", "order", NULL};
+    static char *names[] = {"kind", "paths", "files", "columns", "order", NULL};
     PyObject *paths, *files, *columns;
     stk_order_opts order;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!O!O&:shards_source", names, &PyList_Type,
-                                     &paths, &PyList_Type, &files, &PyList_Type, &columns,
-                                     ext_order_convert, &order))
+    const char *kind;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO!O!O!O&:shards_source", names, &kind,
+                                     &PyList_Type, &paths, &PyList_Type, &files, &PyList_Type,
+                                     &columns, ext_order_convert, &order))
         return NULL;
     fields f = {.paths = ext_strings("shards", paths)};
     PyObject *made = NULL;
@@ -64,7 +65,8 @@ PyObject *ext_shards_source(PyObject *module, PyObject *args, PyObject *kwargs)
             .order = order,
         };
         stk_diag diag = {0};
-        stk_source *core = stk_tar_source(&opts, &diag);
+        stk_source *core =
+            strcmp(kind, "zip") ? stk_tar_source(&opts, &diag) : stk_zip_source(&opts, &diag);
         made = ext_source_give(module, &core, &diag);
     }
     PyMem_Free(f.columns);

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
-from typing import Any, Final, Self, TypedDict, Unpack, final
+from typing import Any, Final, Literal, Self, TypedDict, Unpack, final
 
 from typing_extensions import Buffer, CapsuleType
 
@@ -350,6 +350,7 @@ def list_source(
 ) -> Source: ...
 def shards_source(
     *,
+    kind: Literal["tar", "zip"],
     paths: list[bytes],
     files: list[tuple[bytes, bytes]],  # names of fields, and endings with '|' between
     columns: list[tuple[bytes, bytes, bool]],  # the same, and whether it is text

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,4 +43,23 @@ stk_err stk_file_open(const char *path, int *fd, uint64_t *size, stk_diag *diag)
         *fd = -1;
     }
     return err;
+}
+
+stk_err stk_file_read_at(int fd, const char *path, uint64_t offset, void *dst, size_t size,
+                         stk_diag *diag)
+{
+    for (size_t got = 0; got < size;) {
+        const size_t left = size - got < INT_MAX ? size - got : INT_MAX; /* what the kernel takes */
+        const ssize_t n = stk_failpoint("read.pread")
+                              ? -1
+                              : pread(fd, (char *)dst + got, left, (off_t)(offset + got));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return stk_diag_errno(diag, errno, "read %s", path);
+        if (n == 0)
+            return stk_diag_set(diag, STK_EIO,
+                                "%s: shrank since it was listed: it ends at byte %" PRIu64, path,
+                                offset + got);
+        got += (size_t)n;
+    }
+    return STK_OK;
 }

@@ -8,4 +8,9 @@
  * which is -1 on failure.  STK_EINVAL: it is something else; STK_ENOTFOUND, STK_EIO. */
 STK_NODISCARD stk_err stk_file_open(const char *path, int *fd, uint64_t *size, stk_diag *diag);
 
+/* Reads exactly `size` bytes from `offset` on: a file that ends before has shrunk since somebody
+ * knew that they are there.  `path`: for messages. */
+STK_NODISCARD stk_err stk_file_read_at(int fd, const char *path, uint64_t offset, void *dst,
+                                       size_t size, stk_diag *diag);
+
 #endif /* STK_BASE_FILE_H */

@@ -20,4 +20,9 @@ struct stk_zip {
 /* "zip: NAME: what"; gives `err`. */
 stk_err stk_zip_fail(const stk_zip_entry *e, stk_err err, stk_diag *diag, const char *what);
 
+/* As stk_zip_unpack, of an entry that was checked: its sizes, method and CRC-32 are all it needs,
+ * and its name for messages. */
+STK_NODISCARD stk_err stk_zip_entry_unpack(const stk_zip_entry *e, const void *data, void *dst,
+                                           stk_diag *diag);
+
 #endif /* STK_CODEC_ZIP_H */

@@ -143,15 +143,18 @@ static stk_err check_crc(const stk_zip_entry *e, const void *data, stk_diag *dia
 
 stk_err stk_zip_unpack(const stk_zip *zip, size_t i, const void *data, void *dst, stk_diag *diag)
 {
-    const stk_zip_entry *e = &zip->entries[i];
-    stk_err err = check_entry(zip, e, diag);
-    if (err) return err;
+    stk_err err = check_entry(zip, &zip->entries[i], diag);
+    return err ? err : stk_zip_entry_unpack(&zip->entries[i], data, dst, diag);
+}
+
+stk_err stk_zip_entry_unpack(const stk_zip_entry *e, const void *data, void *dst, stk_diag *diag)
+{
     if (e->method == STK_ZIP_STORED) {
         if (dst && dst != data && e->size) memcpy(dst, data, (size_t)e->size);
         return check_crc(e, dst ? dst : data, diag);
     }
     if (!dst) return stk_diag_set(diag, STK_EINVAL, "zip: a deflated entry needs memory");
-    err = inflate(e, data, dst, diag);
+    stk_err err = inflate(e, data, dst, diag);
     return err ? err : check_crc(e, dst, diag);
 }
 

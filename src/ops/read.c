@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/failpoint.h"
 #include "base/file.h"
+#include "codec/zip.h"
 #include "data/slab.h"
 
 enum {
@@ -56,26 +58,6 @@ static stk_err read_file(int fd, const char *path, uint8_t *dst, size_t size, st
     return STK_OK;
 }
 
-/* Reads exactly the bytes of a piece. */
-static stk_err read_piece(int fd, const stk_piece *piece, uint8_t *dst, stk_diag *diag)
-{
-    for (size_t got = 0; got < piece->size;) {
-        const size_t left = (size_t)piece->size - got;
-        const ssize_t n = stk_failpoint("read.pread")
-                              ? -1
-                              : pread(fd, dst + got, left < INT_MAX ? left : INT_MAX,
-                                      (off_t)(piece->offset + got));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return stk_diag_errno(diag, errno, "read %s", piece->path);
-        if (n == 0)
-            return stk_diag_set(diag, STK_EIO,
-                                "%s: shrank since it was listed: it ends at byte %" PRIu64,
-                                piece->path, piece->offset + got);
-        got += (size_t)n;
-    }
-    return STK_OK;
-}
-
 /* What to read: a whole file, or a piece of one. */
 typedef struct target {
     const char *path; /* of the file, or what to call the piece */
@@ -83,6 +65,43 @@ typedef struct target {
     size_t max_bytes;
     stk_slab_pool *pool; /* NULL: memory of its own */
 } target;
+
+static stk_err take_memory(const target *t, uint64_t size, stk_buffer **out, stk_diag *diag)
+{
+    stk_err err = check_size(t->path, size, t->max_bytes, diag);
+    if (err) return err;
+    err = t->pool ? stk_slab_take(t->pool, (size_t)size, out) : stk_buffer_new((size_t)size, out);
+    if (err) stk_diag_set(diag, err, "%s: no memory for %zu bytes", t->path, (size_t)size);
+    return err;
+}
+
+/* Turns what was read of a piece into what it stands for. */
+static stk_err unpack(const target *t, stk_buffer **buf, stk_diag *diag)
+{
+    const stk_piece *piece = t->piece;
+    const bool deflated = piece->form == STK_PIECE_DEFLATED;
+    const size_t name = strlen(t->path);
+    const stk_zip_entry e = {
+        .name = t->path,
+        .name_size = name < UINT16_MAX ? (uint16_t)name : UINT16_MAX,
+        .method = deflated ? STK_ZIP_DEFLATED : STK_ZIP_STORED,
+        .crc = piece->crc,
+        .compressed = piece->size,
+        .size = deflated ? piece->unpacked : piece->size,
+    };
+    stk_buffer *whole = NULL;
+    stk_err err = deflated ? take_memory(t, piece->unpacked, &whole, diag) : STK_OK;
+    if (!err)
+        err = stk_zip_entry_unpack(&e, stk_buffer_data(*buf),
+                                   whole ? stk_buffer_writable(whole) : NULL, diag);
+    if (!err && whole) {
+        stk_buffer_unref(buf);
+        *buf = whole;
+        return STK_OK;
+    }
+    stk_buffer_unref(&whole);
+    return err;
+}
 
 static stk_err read_target(const target *t, stk_buffer **out, stk_diag *diag)
 {
@@ -92,15 +111,12 @@ static stk_err read_target(const target *t, stk_buffer **out, stk_diag *diag)
     *out = NULL;
     stk_err err = stk_file_open(t->piece ? t->piece->path : t->path, &fd, &in_file, diag);
     const uint64_t size = t->piece ? t->piece->size : in_file;
-    if (!err) err = check_size(t->path, size, t->max_bytes, diag);
+    if (!err) err = take_memory(t, size, &buf, diag);
     if (err) goto done;
-    err = t->pool ? stk_slab_take(t->pool, (size_t)size, &buf) : stk_buffer_new((size_t)size, &buf);
-    if (err) {
-        stk_diag_set(diag, err, "%s: no memory for %zu bytes", t->path, (size_t)size);
-        goto done;
-    }
-    err = t->piece ? read_piece(fd, t->piece, stk_buffer_writable(buf), diag)
+    err = t->piece ? stk_file_read_at(fd, t->piece->path, t->piece->offset,
+                                      stk_buffer_writable(buf), (size_t)size, diag)
                    : read_file(fd, t->path, stk_buffer_writable(buf), (size_t)size, diag);
+    if (!err && t->piece && t->piece->form != STK_PIECE_PLAIN) err = unpack(t, &buf, diag);
     if (err) goto done;
     *out = buf;
     buf = NULL;

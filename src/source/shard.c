@@ -151,8 +151,9 @@ static stk_err add_part(stk_shard *s, const stk_shard_spec *spec, size_t p, span
 {
     const size_t i = (s->num - 1) * spec->num_parts + p;
     if (s->extents[i].size != STK_SHARD_NONE) return twice(s, spec->parts[p].name, ending);
-    s->extents[i] = (stk_shard_extent){m->offset, m->size};
-    return keep(s, ending, &s->endings[i]);
+    s->extents[i] = m->at;
+    stk_err err = keep(s, ending, &s->endings[i]);
+    return !err && m->flaw ? blame(s, m->flaw) : err;
 }
 
 static bool is_space(char c)
@@ -212,17 +213,19 @@ static stk_err add_column(stk_shard *s, const stk_shard_spec *spec, size_t c, sp
 {
     if (s->seen >> c & 1) return twice(s, spec->columns[c].name, ending);
     s->seen |= UINT64_C(1) << c;
-    if (m->size > STK_SHARD_MAX_VALUE) {
+    if (m->flaw) return blame(s, m->flaw);
+    const uint64_t bytes = m->at.form == STK_PIECE_DEFLATED ? m->at.unpacked : m->at.size;
+    if (bytes > STK_SHARD_MAX_VALUE) {
         stk_diag why;
         stk_diag_set(&why, STK_ELIMIT, "%s/%s: %s has %llu bytes, the limit is %zu", s->path,
                      s->pool + s->samples[s->num - 1].name, spec->columns[c].name,
-                     (unsigned long long)m->size, STK_SHARD_MAX_VALUE);
+                     (unsigned long long)bytes, STK_SHARD_MAX_VALUE);
         return blame(s, &why);
     }
-    const size_t size = (size_t)m->size;
+    const size_t size = (size_t)bytes;
     char *text = stk_alloc(size + 1);
     if (!text) return STK_ENOMEM;
-    stk_err err = size ? r->read(r->ctx, m->offset, text, size, diag) : STK_OK;
+    stk_err err = size ? r->read(r->ctx, m, text, diag) : STK_OK;
     text[size] = 0;
     if (!err) err = take_value(s, spec, c, text, size);
     stk_free(text);

@@ -2,7 +2,7 @@
  * stk_shard: the samples of one archive: where their parts lie, and what their small members say.
  *
  * Threads: one thread fills a shard; what is filled never changes.
- * Memory:  24 bytes a sample, 24 for each part, 8 for each column, and its name.
+ * Memory:  24 bytes a sample, 40 for each part, 8 for each column, and its name.
  */
 #ifndef STK_SOURCE_SHARD_H
 #define STK_SOURCE_SHARD_H
@@ -22,6 +22,9 @@ typedef struct stk_shard_spec {
 
 typedef struct stk_shard_extent {
     uint64_t offset, size; /* size STK_SHARD_NONE: there is none */
+    uint64_t unpacked;     /* as in stk_piece, as the next two */
+    uint32_t crc;
+    stk_piece_form form;
 } stk_shard_extent;
 
 typedef struct stk_shard_sample {
@@ -51,12 +54,13 @@ typedef struct stk_shard {
 typedef struct stk_shard_member {
     const char *name; /* not terminated */
     size_t name_size;
-    uint64_t offset, size;
+    stk_shard_extent at;
+    size_t index;         /* the archive's own number of it */
+    const stk_diag *flaw; /* why it cannot be read; NULL: it can */
 } stk_shard_member;
 
-/* Reads what a member holds. */
-typedef stk_err stk_shard_read_fn(void *ctx, uint64_t offset, void *dst, size_t size,
-                                  stk_diag *diag);
+/* Reads what a member holds, or stands for. */
+typedef stk_err stk_shard_read_fn(void *ctx, const stk_shard_member *m, void *dst, stk_diag *diag);
 
 /* Adds a regular member, in the archive's order; `read` is for those of columns.  STK_ENOMEM, and
  * what `read` says. */

@@ -10,10 +10,10 @@ static const stk_shard_spec labelled = {1, 2, parts, columns};
 static const stk_shard_spec masked = {2, 0, parts, NULL};
 
 /* A member's data is what it is called behind the '='. */
-static stk_err read_text(void *ctx, uint64_t offset, void *dst, size_t size, stk_diag *diag)
+static stk_err read_text(void *ctx, const stk_shard_member *m, void *dst, stk_diag *diag)
 {
-    (void)offset, (void)diag;
-    memcpy(dst, ctx, size);
+    (void)diag;
+    memcpy(dst, ctx, m->at.size);
     return STK_OK;
 }
 
@@ -28,7 +28,11 @@ static stk_err fill(stk_shard *s, const stk_shard_spec *spec, const char *member
     for (char *save, *m = strtok_r(text, " ", &save); m && !err; m = strtok_r(NULL, " ", &save)) {
         char *data = strchr(m, '=');
         if (data) *data++ = 0;
-        const stk_shard_member member = {m, strlen(m), offset += 100, data ? strlen(data) : 7};
+        const stk_shard_member member = {
+            .name = m,
+            .name_size = strlen(m),
+            .at = {.offset = offset += 100, .size = data ? strlen(data) : 7},
+        };
         err = stk_shard_add(s, spec, &member, read_text, data, NULL);
     }
     return err ? err : stk_shard_end(s, spec, NULL);
@@ -110,7 +114,8 @@ static void flaws_are_named(void)
 static void values_have_a_limit(void)
 {
     stk_shard s = {.path = "a.tar"};
-    const stk_shard_member m = {"1.txt", 5, 0, STK_SHARD_MAX_VALUE + 1};
+    const stk_shard_member m = {
+        .name = "1.txt", .name_size = 5, .at = {.size = STK_SHARD_MAX_VALUE + 1}};
     CHECK_EQ(stk_shard_add(&s, &labelled, &m, NULL, NULL, NULL), STK_OK);
     CHECK_EQ(stk_shard_end(&s, &labelled, NULL), STK_OK);
     CHECK(strstr(flaw(&s, 0), "caption has 65537 bytes, the limit is 65536"));

@@ -71,6 +71,12 @@ static void release_locked(struct shards *x) STK_REQUIRES(x->p.lock)
     stk_progress_fail_locked(&x->p, STK_EINVAL, &diag);
 }
 
+void stk_shards_name(const stk_shard *s, stk_err err, stk_diag *diag)
+{
+    const stk_diag why = *diag;
+    if (!strstr(why.text, s->path)) stk_diag_set(diag, err, "%s: %s", s->path, why.text);
+}
+
 static stk_err list_one(struct shards *x, stk_shard *s, stk_diag *diag)
 {
     stk_err err = x->list(s, &x->spec, &x->p.stop, diag);
@@ -245,7 +251,7 @@ static stk_err piece(void *params, int64_t id, size_t part, stk_piece *out, stk_
         return sample->err;
     }
     const stk_shard_extent *e = &s->extents[k * x->spec.num_parts + part];
-    *out = (stk_piece){.path = s->path, .offset = e->offset, .size = e->size};
+    *out = (stk_piece){s->path, e->offset, e->size, e->form, e->unpacked, e->crc};
     return STK_OK;
 }
 

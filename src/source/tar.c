@@ -1,14 +1,10 @@
 /* Samples that are members of tar archives. */
 #include <stoker/tar.h>
 
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <stoker/stream.h>
 
-#include "base/failpoint.h"
 #include "base/file.h"
 #include "source/shards.h"
 
@@ -21,19 +17,12 @@ struct archive {
 static stk_err read_at(void *ctx, uint64_t offset, void *dst, size_t size, stk_diag *diag)
 {
     const struct archive *a = ctx;
-    for (size_t got = 0; got < size;) {
-        const ssize_t n = stk_failpoint("tar.pread")
-                              ? -1
-                              : pread(a->fd, (char *)dst + got, size - got, (off_t)(offset + got));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return stk_diag_errno(diag, errno, "read %s", a->path);
-        if (n == 0)
-            return stk_diag_set(diag, STK_EIO,
-                                "%s: shrank to %" PRIu64 " bytes while it was listed", a->path,
-                                offset + got);
-        got += (size_t)n;
-    }
-    return STK_OK;
+    return stk_file_read_at(a->fd, a->path, offset, dst, size, diag);
+}
+
+static stk_err read_member(void *ctx, const stk_shard_member *m, void *dst, stk_diag *diag)
+{
+    return read_at(ctx, m->at.offset, dst, (size_t)m->at.size, diag);
 }
 
 static stk_err refuse_packed(struct archive *a, uint64_t size, stk_diag *diag)
@@ -63,8 +52,9 @@ static stk_err list_members(stk_tar *t, struct archive *a, stk_shard *s, const s
             continue;
         }
         if (err) break;
-        const stk_shard_member member = {m.name, m.name_size, m.offset, m.size};
-        err = stk_shard_add(s, spec, &member, read_at, a, diag);
+        const stk_shard_member member = {
+            .name = m.name, .name_size = m.name_size, .at = {.offset = m.offset, .size = m.size}};
+        err = stk_shard_add(s, spec, &member, read_member, a, diag);
     }
     return err == STK_EEND ? STK_OK : err;
 }
@@ -80,10 +70,7 @@ static stk_err list(stk_shard *s, const stk_shard_spec *spec, const atomic_bool 
     err = refuse_packed(&a, size, diag);
     if (!err) err = stk_tar_at(read_at, &a, size, NULL, &t);
     if (!err) err = list_members(t, &a, s, spec, stop, diag);
-    if (err && !strstr(diag->text, s->path)) { /* the archive's own words do not know its path */
-        const stk_diag why = *diag;
-        stk_diag_set(diag, err, "%s: %s", s->path, why.text);
-    }
+    if (err) stk_shards_name(s, err, diag);
     stk_tar_free(&t);
     close(a.fd);
     return err;

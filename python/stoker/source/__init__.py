@@ -1,6 +1,6 @@
 """Where items come from, and in which order.
 
-    Directory, List, Tar               read, decoded and batched without Python; for add_source()
+    Directory, List, Tar, Zip          read, decoded and batched without Python; for add_source()
     DistributedDeterministicSampler,
     DistributedRandomSampler           which indices are this rank's
     IterableWithShuffle, SizedIterable,
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from . import imagenet, local_directory, utils
     from ._native import Directory, List, Source
     from ._protocols import IterableWithShuffle, SizedIterable, SizedIterableWithShuffle
-    from ._shards import Tar
+    from ._shards import Tar, Zip
     from ._samplers import DistributedDeterministicSampler, DistributedRandomSampler
 
 _MODULES = ("imagenet", "local_directory", "utils")
@@ -31,6 +31,7 @@ _HOMES = {
     "SizedIterableWithShuffle": "_protocols",
     "Source": "_native",
     "Tar": "_shards",
+    "Zip": "_shards",
 }
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "SizedIterableWithShuffle",
     "Source",
     "Tar",
+    "Zip",
     "imagenet",
     "local_directory",
     "utils",

@@ -12,40 +12,21 @@ from ._native import _RESERVED, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final
+    from typing import Final, Literal
 
     Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
-__all__ = ["Tar"]
+__all__ = ["Tar", "Zip"]
 
 _PICTURES: Final = "jpg|jpeg|jpe|png|webp"
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _RANGE: Final = re.compile(r"(\d+)\.\.(\d+)")
 
 
-class Tar(Source):
-    """Members of tar archives, which are not compressed.
+class _Shards(Source):
+    """What the kinds of archives have in common."""
 
-        Tar("train-{000..146}.tar", labels="cls")               batch.image, batch.label
-        Tar(paths, files={"image": "jpg|png", "mask": "seg.png"}, columns={"caption": "txt"})
-
-    Members of one folder of the archive whose names are equal up to the first dot are one sample, as in
-    WebDataset: 0001.jpg, 0001.cls and 0001.txt.  They follow each other.  Members that no option asks for
-    are left alone.
-
-    `shards`: a path or several, in this order; in a text {000..146} and {a,b} stand for several, and
-    where it has *, ? or [ it is a pattern of the shell, whose files are sorted by name.
-    `files`: the ending of the member to read, several with | between; a mapping gives a sample several
-    parts, with one geometry, as those of List.  An ending is what follows the name's first dot, or its last.
-    `labels`: the ending of a member that is a whole number: batch.label, int64.
-    `columns`: texts of small members (64 KiB at most), by field; (ending, int) is a whole number.
-    The order's options are as in Directory.
-
-    Only headers are read at first, in the background, by several threads.  Samples are read from their
-    places, so a shuffle is exact, over all shards, and ranks share samples, not shards.  batch.key is the
-    path of the shard, a slash and the member's name.  A sample that lacks something fails when it is read.
-    A shard that cannot be opened, or is broken from some byte on, is one sample that fails, in its place.
-    """
+    _kind: Literal["tar", "zip"]
 
     def __init__(
         self,
@@ -76,6 +57,7 @@ class Tar(Source):
 
     def _make(self, epochs: int) -> _stoker.Source:
         return _stoker.shards_source(
+            kind=self._kind,
             paths=list(self.shards),
             files=[(name.encode(), ending.encode()) for name, ending in self._files.items()],
             columns=[
@@ -90,7 +72,44 @@ class Tar(Source):
 
     def __repr__(self) -> str:
         names = ", ".join([*self._files, *self._columns])
-        return f"Tar({len(self.shards)} shards of {names}, {self._order_repr()})"
+        return f"{type(self).__name__}({len(self.shards)} shards of {names}, {self._order_repr()})"
+
+
+class Tar(_Shards):
+    """Members of tar archives, which are not compressed.
+
+        Tar("train-{000..146}.tar", labels="cls")               batch.image, batch.label
+        Tar(paths, files={"image": "jpg|png", "mask": "seg.png"}, columns={"caption": "txt"})
+
+    Members of one folder of the archive whose names are equal up to the first dot are one sample, as in
+    WebDataset: 0001.jpg, 0001.cls and 0001.txt.  They follow each other.  Members that no option asks for
+    are left alone.
+
+    `shards`: a path or several, in this order; in a text {000..146} and {a,b} stand for several, and
+    where it has *, ? or [ it is a pattern of the shell, whose files are sorted by name.
+    `files`: the ending of the member to read, several with | between; a mapping gives a sample several
+    parts, with one geometry, as those of List.  An ending is what follows the name's first dot, or its last.
+    `labels`: the ending of a member that is a whole number: batch.label, int64.
+    `columns`: texts of small members (64 KiB at most), by field; (ending, int) is a whole number.
+    The order's options are as in Directory.
+
+    Only headers are read at first, in the background, by several threads.  Samples are read from their
+    places, so a shuffle is exact, over all shards, and ranks share samples, not shards.  batch.key is the
+    path of the shard, a slash and the member's name.  A sample that lacks something fails when it is read.
+    A shard that cannot be opened, or is broken from some byte on, is one sample that fails, in its place.
+    """
+
+    _kind = "tar"
+
+
+class Zip(_Shards):
+    """Entries of zip archives, stored or deflated, with their checksums.
+
+    All options and meanings are those of Tar; the order is that of the archives' directories.  An entry
+    that cannot be read, as it is encrypted say, fails alone.
+    """
+
+    _kind = "zip"
 
 
 def _ending(name: str, ending: object) -> str:

@@ -1,10 +1,11 @@
-"""stoker.source.Tar: members of archives as samples."""
+"""stoker.source.Tar and Zip: members of archives as samples."""
 
 from __future__ import annotations
 
 import io
 import pickle
 import tarfile
+import zipfile
 
 import numpy as np
 import pytest
@@ -25,9 +26,28 @@ def write(path, members, format=tarfile.PAX_FORMAT):
     return path
 
 
+def write_zip(path, members, compression=zipfile.ZIP_DEFLATED):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("folder/", b"")
+        for name, data in members:
+            archive.writestr(name, data)
+    return path
+
+
+@pytest.fixture(params=["tar", "zip"])
+def kind(request):
+    return request.param
+
+
 @pytest.fixture
-def shards(tmp_path, photos):
+def Shards(kind):
+    return {"tar": source.Tar, "zip": source.Zip}[kind]
+
+
+@pytest.fixture
+def shards(tmp_path, photos, kind):
     """Three shards of the photographs, with numbers and captions."""
+    make = {"tar": write, "zip": write_zip}[kind]
     files = sorted(photos.rglob("*.jpg"))
     assert len(files) >= 6
     paths = []
@@ -40,7 +60,7 @@ def shards(tmp_path, photos):
                 (f"x/{i:04}.txt", f"picture {i}".encode()),
                 (f"x/{i:04}.n", f" {i} ".encode()),
             ]
-        paths.append(write(tmp_path / f"s-{k:03}.tar", members))
+        paths.append(make(tmp_path / f"s-{k:03}.{kind}", members))
     return paths, files
 
 
@@ -66,9 +86,9 @@ def test_the_pixels_are_those_of_the_files(tmp_path, photos, format):
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_labels_and_columns_belong_to_their_sample(shards, threads, shuffle):
+def test_labels_and_columns_belong_to_their_sample(Shards, shards, threads, shuffle):
     paths, files = shards
-    src = source.Tar(paths, labels="cls", columns={"caption": "txt", "number": ("n", int)}, shuffle=shuffle, seed=4)
+    src = Shards(paths, labels="cls", columns={"caption": "txt", "number": ("n", int)}, shuffle=shuffle, seed=4)
     found, _ = batches(src, 4, threads=threads)
     labels = [int(x) for batch in found for x in np.asarray(batch.label)]
     assert [c for batch in found for c in batch["caption"]] == [f"picture {x}" for x in labels]
@@ -89,32 +109,33 @@ def test_several_files_a_sample(tmp_path, photos):
     assert np.asarray(batch.image).shape[:3] == np.asarray(batch["mask"]).shape[:3] == (1, 16, 16)
 
 
-def test_ranks_share_samples(shards):
+def test_ranks_share_samples(Shards, shards):
     paths, files = shards
     seen = []
     for rank in range(2):
-        found, _ = batches(source.Tar(paths, shuffle=True, seed=1, rank=rank, world_size=2))
+        found, _ = batches(Shards(paths, shuffle=True, seed=1, rank=rank, world_size=2))
         seen += [int(x) for x in np.asarray(found[0].id)]
     assert sorted(seen) == list(range(len(files)))
 
 
 @pytest.mark.parametrize("op", [lambda s: s, lambda s: s.data], ids=["sample", "data"])
-def test_python_may_stand_before_read(shards, op):
+def test_python_may_stand_before_read(Shards, shards, op):
     paths, files = shards
-    src = source.Tar(paths, labels="cls")
+    src = Shards(paths, labels="cls")
     builder = PipelineBuilder().add_source(src).pipe(op).pipe(ops.read()).pipe(ops.decode_image(16, 16))
     (batch,) = builder.batch(1000).add_sink(1).build(num_threads=2)
     assert sorted(np.asarray(batch.label).tolist()) == list(range(len(files)))
 
 
-def test_what_a_stage_of_python_names_is_another_file(shards, photos):
+def test_what_a_stage_of_python_names_is_another_file(Shards, shards, photos):
     paths, files = shards
-    src = source.Tar(paths[0])
+    src = Shards(paths[0])
     builder = PipelineBuilder().add_source(src).pipe(lambda s: str(files[0])).pipe(ops.read())
     pipeline = builder.add_sink(1).build(num_threads=1)
     assert {bytes(sample.data) for sample in pipeline} == {files[0].read_bytes()}
 
 
+@pytest.mark.parametrize("kind", ["tar"])
 def test_what_is_missing_fails_when_it_is_read(tmp_path, shards):
     paths, files = shards
     data = files[0].read_bytes()
@@ -130,6 +151,7 @@ def test_what_is_missing_fails_when_it_is_read(tmp_path, shards):
         batches(src)
 
 
+@pytest.mark.parametrize("kind", ["tar"])
 @pytest.mark.parametrize("cut", [0, 100, 512, 1000, 3000, 9999])
 def test_a_shard_that_is_cut_counts_what_it_lost(shards, cut):
     paths, files = shards
@@ -142,6 +164,7 @@ def test_a_shard_that_is_cut_counts_what_it_lost(shards, cut):
     assert len(np.asarray(found[0].id)) >= 2 * (len(files) // 3)
 
 
+@pytest.mark.parametrize("kind", ["tar"])
 def test_a_shard_that_shrinks_between_listing_and_reading(shards):
     paths, files = shards
     src = source.Tar(paths)
@@ -152,6 +175,7 @@ def test_a_shard_that_shrinks_between_listing_and_reading(shards):
     assert "shrank" in str(pipeline.failures()[0])
 
 
+@pytest.mark.parametrize("kind", ["tar"])
 def test_compressed_shards_are_refused_by_name(tmp_path, shards):
     path = tmp_path / "a.tar.gz"
     with tarfile.open(path, "w:gz") as tar:
@@ -161,15 +185,15 @@ def test_compressed_shards_are_refused_by_name(tmp_path, shards):
     assert "compressed with gzip" in str(caught.value.exceptions[0])
 
 
-def test_paths(tmp_path, shards):
+def test_paths(tmp_path, Shards, shards, kind):
     paths, files = shards
     for given in (
-        str(tmp_path / "s-{000..002}.tar"),
-        str(tmp_path / "s-00{0,1,2}.tar"),
-        str(tmp_path / "s-*.tar"),
-        [str(tmp_path / "s-000.tar"), tmp_path / "s-001.tar", bytes(tmp_path / "s-002.tar")],
+        str(tmp_path / f"s-{{000..002}}.{kind}"),
+        str(tmp_path / f"s-00{{0,1,2}}.{kind}"),
+        str(tmp_path / f"s-*.{kind}"),
+        [str(tmp_path / f"s-000.{kind}"), tmp_path / f"s-001.{kind}", bytes(tmp_path / f"s-002.{kind}")],
     ):
-        assert source.Tar(given).count() == len(files)
+        assert Shards(given).count() == len(files)
     with pytest.raises(FileNotFoundError, match="no shard"):
         source.Tar(str(tmp_path / "q-*.tar"))
     with pytest.raises(ValueError, match="must go up"):
@@ -196,15 +220,16 @@ def test_options_that_are_wrong(options, error, text):
         source.Tar("a.tar", **options)
 
 
-def test_it_pickles_and_prints(shards):
+def test_it_pickles_and_prints(Shards, shards):
     paths, files = shards
-    src = pickle.loads(pickle.dumps(source.Tar(paths, labels="cls", seed=3)))
+    src = pickle.loads(pickle.dumps(Shards(paths, labels="cls", seed=3)))
     assert src.count() == len(files) and src.memory() > 0
-    assert repr(src) == "Tar(3 shards of image, label, shuffle=False, seed=3, epochs=1)"
+    assert repr(src) == f"{Shards.__name__}(3 shards of image, label, shuffle=False, seed=3, epochs=1)"
     first = next(iter(src))
     assert (first.data, first.label, first.id) == (f"{paths[0]}/x/0000.jpg", 0, 0)
 
 
+@pytest.mark.parametrize("kind", ["tar"])
 def test_a_child_of_fork_makes_its_own(shards):
     out = ok(
         """
@@ -222,3 +247,53 @@ print(n)
         *map(str, shards[0]),
     )
     assert int(out) == len(shards[1])
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_entries_have_the_pixels_of_the_files(tmp_path, photos, compression):
+    files = sorted(photos.rglob("*.jpg"))
+    members = [(f"d/{i:04}.jpg", file.read_bytes()) for i, file in enumerate(files)]
+    path = write_zip(tmp_path / "a.zip", members, compression)
+    (got,), _ = batches(source.Zip(path))
+    (want,), _ = batches(source.List(files))
+    assert np.array_equal(np.asarray(got.image), np.asarray(want.image))
+    assert got.key == [f"{path}/{name}" for name, _ in members]
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_damaged_entries_fail_alone(tmp_path, photos, compression):
+    files = sorted(photos.rglob("*.jpg"))[:4]
+    members = [(f"{i}.jpg", file.read_bytes()) for i, file in enumerate(files)]
+    path = write_zip(tmp_path / "a.zip", members, compression)
+    with zipfile.ZipFile(path) as archive:
+        info = archive.getinfo("2.jpg")
+    damaged = bytearray(path.read_bytes())
+    damaged[info.header_offset + 30 + len("2.jpg") + info.compress_size // 2] ^= 0x55
+    path.write_bytes(damaged)
+    found, pipeline = batches(source.Zip(path), on_error="skip")
+    assert np.asarray(found[0].id).tolist() == [0, 1, 3]
+    (failure,) = pipeline.failures()
+    assert isinstance(failure, CorruptError) and failure.key == f"{path}/2.jpg"
+
+
+def test_entries_of_other_kinds_fail_alone(tmp_path, photos):
+    data = sorted(photos.rglob("*.jpg"))[0].read_bytes()
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("0.jpg", data)
+        archive.writestr("1.jpg", data, zipfile.ZIP_BZIP2)
+        archive.writestr("2.jpg", data)
+    found, pipeline = batches(source.Zip([path, tmp_path / "none.zip"]), on_error="skip")
+    assert np.asarray(found[0].id).tolist() == [0, 2]
+    other, none = pipeline.failures()
+    assert "bzip2" in str(other) and isinstance(none, NotFoundError)
+
+
+def test_a_bomb_is_no_sample(tmp_path, photos):
+    """What an entry stands for counts for the limit on bytes."""
+    data = sorted(photos.rglob("*.jpg"))[0].read_bytes()
+    path = write_zip(tmp_path / "a.zip", [("0.jpg", data), ("1.jpg", bytes(10**6))])
+    builder = PipelineBuilder().add_source(source.Zip(path)).pipe(ops.read(max_bytes=100_000), on_error="skip")
+    pipeline = builder.add_sink(1).build(num_threads=1)
+    assert [sample.id for sample in pipeline] == [0]
+    assert "1000000 bytes, the limit is 100000" in str(pipeline.failures()[0])

@@ -141,6 +141,9 @@ def test_paths(tmp_path):
     with pytest.raises(errors.CorruptError, match=f"{path}: NPY: the data ends after 47 of 48 bytes") as caught:
         sio.load_npy(path)
     assert caught.value.key == str(path)
+    path.write_bytes(b"")
+    with pytest.raises(errors.CorruptError, match="not a NumPy file"):
+        sio.load_npy(path)
     with pytest.raises(FileNotFoundError) as missing:
         sio.load_npy(tmp_path / "b.npy")
     assert isinstance(missing.value, errors.NotFoundError) and missing.value.filename == str(tmp_path / "b.npy")
@@ -263,7 +266,7 @@ def test_no_buffer(data):
         sio.load_npy(data)
 
 
-def test_threads():
+def test_threaded():
     data = bytearray(saved(np.arange(1000)))
 
     def load():

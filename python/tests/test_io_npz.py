@@ -325,7 +325,7 @@ def test_other_buffers(data):
         sio.load_npz(None)  # type: ignore[arg-type]
 
 
-def test_threads():
+def test_threaded():
     large = np.arange(50_000)
     npz = sio.load_npz(saved(True, a=large, b=large + 1))
 

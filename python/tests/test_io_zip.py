@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -161,6 +162,30 @@ def test_round_trips(entries, method, prefix):
     wanted = [(name, content) for name, content in entries if not name.endswith("/")]
     assert listed(data) == wanted
     assert listed(prefix + data) == wanted
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_behind_four_gigabytes(relative, tmp_path):
+    """Offsets of more than 32 bits, in a sparse file: counted from its first byte, or from the archive's."""
+    far, path = 5 << 30, tmp_path / "far.zip"
+    with path.open("wb") as file:
+        file.seek(far)
+        if relative:
+            file.write(zipped(SOME))
+        else:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, data in SOME:
+                    archive.writestr(name, data)
+    assert (b"PK\6\6" in _tail(path)) is not relative
+    assert listed(path) == SOME
+    with path.open("rb") as file:
+        assert listed(file) == SOME
+
+
+def _tail(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(-200, os.SEEK_END)
+        return file.read()
 
 
 def test_names_without_utf8():
@@ -363,7 +388,7 @@ def test_no_source(src):
         sio.iter_zipfile(src)
 
 
-def test_threads(tmp_path):
+def test_threaded(tmp_path):
     data = zipped([(f"{i}", bytes([i]) * 20000) for i in range(20)])
     path = as_path(data, tmp_path)
 

@@ -84,25 +84,21 @@ class PathInput:
 
 
 class FileInput:
-    """A file object that can seek, whose owner closes it."""
+    """A file object that can seek, whose owner closes it: for one thread at a time."""
 
     path = None
 
     def __init__(self, file: SeekableFile) -> None:
-        from threading import Lock
-
         self._file = file
-        self._lock = Lock()  # over the file's position
         self.size = file.seek(0, os.SEEK_END)
 
     def read(self, offset: int, size: int) -> memoryview:
         """Exactly that many bytes, in memory of their own."""
-        with self._lock:
-            self._file.seek(offset)
-            parts = []
-            while size > 0 and (part := self._file.read(size)):
-                parts.append(part)
-                size -= len(part)
+        self._file.seek(offset)
+        parts = []
+        while size > 0 and (part := self._file.read(size)):
+            parts.append(part)
+            size -= len(part)
         if size:
             raise IOError("the file ended while it was read")
         return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))

@@ -137,9 +137,10 @@ const command bench_command = {
     .args = "DIR",
     .help = "load all images of a folder, and say how fast that was",
     .about = "Reads each image under DIR, decodes a part of it to SIZE x SIZE, with random\n"
-             "crops and flips, and makes batches; folders in DIR are classes.  Prints images\n"
-             "a second, CPU time, memory, what each stage did, and which one holds up the\n"
-             "others.  Ctrl-C ends it, and prints what was measured.",
+             "crops and flips, and makes batches; folders in DIR are classes.  DIR may be a tar\n"
+             "or zip archive, or a folder of such shards.  Prints images a second, CPU time,\n"
+             "memory, what each stage did, and which one holds up the others.  Ctrl-C ends it,\n"
+             "and prints what was measured.",
     .min_args = 1,
     .max_args = 1,
     .options = options,

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fnmatch.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -10,6 +9,7 @@
 
 #include "command.h"
 #include "say.h"
+#include "shards.h"
 
 const job job_defaults = {
     .size = 224,
@@ -20,14 +20,6 @@ const job job_defaults = {
     .columns = 8,
     .rows = 6,
 };
-
-static bool is_image(const char *name)
-{
-    static const char *const patterns[] = {"*.jpg", "*.jpeg", "*.jpe", "*.png", "*.webp"};
-    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
-        if (!fnmatch(patterns[i], name, FNM_CASEFOLD)) return true;
-    return false;
-}
 
 /* Folders in `dir` are classes, unless images lie beside them, which would be in none. */
 static int find_classes(const char *dir, bool *classes)
@@ -41,10 +33,10 @@ static int find_classes(const char *dir, bool *classes)
     for (struct dirent *e = readdir(d); e; e = readdir(d)) {
         struct stat st;
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        if (e->d_type == DT_REG && !is_image(e->d_name)) continue;
+        if (e->d_type == DT_REG && !shard_list_is_image(e->d_name)) continue;
         if (!fstatat(dirfd(d), e->d_name, &st, 0) && S_ISDIR(st.st_mode))
             folders = true;
-        else if (is_image(e->d_name))
+        else if (shard_list_is_image(e->d_name))
             images = true;
         if (images) break;
     }
@@ -85,27 +77,43 @@ static void add_stages(const job *j, stk_plan *plan)
     stk_plan_sink(plan, 3);
 }
 
-int job_plan(const job *j, const char *dir, stk_plan **out, stk_source **source)
+static stk_source *open_folder(const char *dir, const stk_order_opts *order, stk_diag *diag,
+                               int *code)
 {
-    stk_diag diag = {0};
     bool classes = false;
-    *out = NULL;
-    if (source) *source = NULL;
-    const int code = find_classes(dir, &classes);
-    if (code != EXIT_FINE) return code;
-
+    *code = find_classes(dir, &classes);
+    if (*code != EXIT_FINE) return NULL;
     const stk_dir_opts opts = {
         .labels = classes ? STK_LABELS_DIR : STK_LABELS_NONE,
-        .order = {.shuffle = j->shuffle, .seed = (uint64_t)j->seed, .epochs = j->epochs},
+        .order = *order,
     };
-    stk_source *files = stk_dir_source(dir, &opts, &diag);
-    if (!files || stk_plan_new(out)) {
-        say_error("%s: %s", dir, files ? stk_err_str(STK_ENOMEM) : diag.text);
-        stk_source_unref(&files);
-        return EXIT_WORLD;
+    return stk_dir_source(dir, &opts, diag);
+}
+
+int job_plan(const job *j, const char *path, stk_plan **out, stk_source **source)
+{
+    stk_diag diag = {0};
+    int code = EXIT_WORLD;
+    const stk_order_opts order = {
+        .shuffle = j->shuffle, .seed = (uint64_t)j->seed, .epochs = j->epochs};
+    shard_list shards = {0};
+    stk_source *s = NULL;
+    *out = NULL;
+    if (source) *source = NULL;
+    if (!shard_list_find(&shards, path, &diag)) {
+        if (shards.num)
+            s = shard_list_open(&shards, &order, &diag);
+        else
+            s = open_folder(path, &order, &diag, &code);
     }
-    if (source) *source = stk_source_ref(files);
-    stk_plan_source(*out, files);
+    shard_list_fini(&shards);
+    if (!s || stk_plan_new(out)) {
+        if (s || diag.err) say_error("%s: %s", path, s ? stk_err_str(STK_ENOMEM) : diag.text);
+        stk_source_unref(&s);
+        return code == EXIT_FINE ? EXIT_WORLD : code;
+    }
+    if (source) *source = stk_source_ref(s);
+    stk_plan_source(*out, s);
     add_stages(j, *out);
     return EXIT_FINE;
 }

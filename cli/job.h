@@ -43,8 +43,9 @@ extern const job job_defaults;
     {"on-error", OPTION_CHOICE, "raise|skip|substitute", offsetof(job, on_error), 0, 0, "what an image that fails does (raise)"}
 // clang-format on
 
-/* Looks at the folder and makes the plan.  Gives *out and, unless NULL, *source; free both.
- * Returns an exit_code; when it is not EXIT_FINE, it has been said why. */
-int job_plan(const job *j, const char *dir, stk_plan **out, stk_source **source);
+/* Looks at `path`, a folder of images or of archives, or one archive, and makes the plan.  Gives
+ * *out and, unless NULL, *source; free both. Returns an exit_code; when it is not EXIT_FINE, it has
+ * been said why. */
+int job_plan(const job *j, const char *path, stk_plan **out, stk_source **source);
 
 #endif /* STK_CLI_JOB_H */

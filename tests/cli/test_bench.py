@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -72,6 +73,25 @@ def test_what_is_no_file_fails_in_words(stoker, tmp_path):
     errors = {os.path.basename(f["key"]): f["error"] for f in result["failures"]}
     assert errors.keys() == {"pipe.jpg", "nowhere.png"}
     assert "not a regular file" in errors["pipe.jpg"] and "No such file" in errors["nowhere.png"]
+
+
+@pytest.mark.parametrize("ending", ["tar", "zip"])
+def test_archives_are_folders_of_images(stoker, photos, tmp_path, ending):
+    files = sorted(photos.glob("*/*.jpg"))
+    for k in range(2):
+        archive = shutil.make_archive(str(tmp_path / f"{k}"), ending, photos, ["cat", "dog"][k])
+    done = stoker("bench", tmp_path, "--json", "--size", 16)
+    assert done.returncode == 0 and json.loads(done.stdout)["images"] == len(files)
+    assert json.loads(stoker("bench", archive, "--json", "--size", 16).stdout)["images"] == 10
+    (tmp_path / "x.jpg").write_bytes(files[0].read_bytes())
+    assert json.loads(stoker("bench", tmp_path, "--json", "--size", 16).stdout)["images"] == 1
+
+
+def test_an_archive_that_is_none(stoker, tmp_path):
+    (tmp_path / "a.tar").write_text("no archive")
+    done = stoker("bench", tmp_path / "a.tar")
+    assert done.returncode == 1
+    assert "a.tar" in done.stderr
 
 
 def test_limit_ends_at_a_batch(stoker, photos):

@@ -1,0 +1,97 @@
+#include "shards.h"
+
+#include <dirent.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum kind { OTHER, TAR, ZIP };
+
+static enum kind kind_of(const char *name)
+{
+    if (!fnmatch("*.tar", name, FNM_CASEFOLD)) return TAR;
+    return fnmatch("*.zip", name, FNM_CASEFOLD) ? OTHER : ZIP;
+}
+
+bool shard_list_is_image(const char *name)
+{
+    static const char *const patterns[] = {"*.jpg", "*.jpeg", "*.jpe", "*.png", "*.webp"};
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
+        if (!fnmatch(patterns[i], name, FNM_CASEFOLD)) return true;
+    return false;
+}
+
+void shard_list_fini(shard_list *l)
+{
+    for (size_t i = 0; i < l->num; i++) free(l->paths[i]);
+    free(l->paths);
+    *l = (shard_list){0};
+}
+
+static stk_err add(shard_list *l, const char *dir, const char *name)
+{
+    if (l->num == l->room) {
+        char **paths = realloc(l->paths, (l->room * 2 + 16) * sizeof(*paths));
+        if (!paths) return STK_ENOMEM;
+        l->paths = paths;
+        l->room = l->room * 2 + 16;
+    }
+    char *path = NULL;
+    if (asprintf(&path, "%s%s%s", dir, *name ? "/" : "", name) < 0) return STK_ENOMEM;
+    l->paths[l->num++] = path;
+    return STK_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Archives of one kind and nothing else that could be loaded: else the list stays empty. */
+static stk_err look(shard_list *l, const char *dir, DIR *d)
+{
+    enum kind all = OTHER;
+    stk_err err = STK_OK;
+    for (const struct dirent *e; !err && (e = readdir(d));) {
+        struct stat st;
+        if (e->d_name[0] == '.' || fstatat(dirfd(d), e->d_name, &st, 0)) continue;
+        const enum kind kind = S_ISREG(st.st_mode) ? kind_of(e->d_name) : OTHER;
+        if (kind == OTHER && S_ISREG(st.st_mode) && !shard_list_is_image(e->d_name)) continue;
+        if (kind == OTHER || (all != OTHER && kind != all)) {
+            shard_list_fini(l);
+            return STK_OK;
+        }
+        all = kind;
+        l->zip = kind == ZIP;
+        err = add(l, dir, e->d_name);
+    }
+    if (l->num) qsort(l->paths, l->num, sizeof(*l->paths), by_name);
+    return err;
+}
+
+stk_err shard_list_find(shard_list *l, const char *path, stk_diag *diag)
+{
+    struct stat st;
+    stk_err err = STK_OK;
+    *l = (shard_list){0};
+    if (stat(path, &st)) return STK_OK; /* whoever opens it says why */
+    if (S_ISREG(st.st_mode) && kind_of(path) != OTHER) {
+        l->zip = kind_of(path) == ZIP;
+        err = add(l, path, "");
+    }
+    DIR *d = S_ISDIR(st.st_mode) ? opendir(path) : NULL;
+    if (d) {
+        err = look(l, path, d);
+        closedir(d);
+    }
+    return err ? stk_diag_set(diag, err, "%s", stk_err_str(err)) : STK_OK;
+}
+
+stk_source *shard_list_open(const shard_list *l, const stk_order_opts *order, stk_diag *diag)
+{
+    const stk_shards_opts opts = {
+        .num_shards = l->num, .paths = (const char *const *)l->paths, .order = *order};
+    return l->zip ? stk_zip_source(&opts, diag) : stk_tar_source(&opts, diag);
+}

@@ -86,6 +86,21 @@ typedef struct stk_blur_opts {
 /* blur: array to array, in place, the first part only: a Gaussian, mirrors beyond the edges. */
 STK_API stk_op *stk_op_blur(const stk_blur_opts *opts, stk_diag *diag);
 
+typedef struct stk_rotate_opts {
+    double degrees[2]; /* a range, counter-clockwise */
+    stk_filter filter; /* STK_FILTER_BILINEAR or STK_FILTER_NEAREST */
+    bool expand;       /* true: the result is as large as it takes to hold the whole picture */
+    bool off_center;   /* true: about `center`, in pixels from the left and the top; not expand */
+    double center[2];
+    stk_fill fill;       /* of what lies beyond the picture */
+    uint32_t mask_parts; /* bit i: part i is a mask: nearest, and `mask_fill` */
+    stk_fill mask_fill;
+    double keep; /* how probable it is that a sample stays as it is, 0 to 1 */
+} stk_rotate_opts;
+
+/* rotate: array to array, each part by the same angle; in place unless it expands. */
+STK_API stk_op *stk_op_rotate(const stk_rotate_opts *opts, stk_diag *diag);
+
 STK_END
 
 #endif /* STK_AUGMENT_H */

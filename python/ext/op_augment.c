@@ -97,3 +97,28 @@ PyObject *ext_op_blur(PyObject *module, PyObject *args, PyObject *kwargs)
     stk_op *core = stk_op_blur(&o, &diag);
     return ext_op_give(module, &core, &diag);
 }
+
+static const char *const rotate_filters[] = {"bilinear", "nearest", NULL};
+
+PyObject *ext_op_rotate(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"degrees", "filter",     "expand",    "off_center", "center",
+                            "fill",    "mask_parts", "mask_fill", "keep",       NULL};
+    stk_rotate_opts o = {0};
+    PyObject *filter, *fill, *mask_fill;
+    int expand, off_center;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "(dd)Upp(dd)O!IO!d:op_rotate", names,
+                                     &o.degrees[0], &o.degrees[1], &filter, &expand, &off_center,
+                                     &o.center[0], &o.center[1], &PyTuple_Type, &fill,
+                                     &o.mask_parts, &PyTuple_Type, &mask_fill, &o.keep) ||
+        !fill_of("fill", fill, &o.fill) || !fill_of("mask_fill", mask_fill, &o.mask_fill))
+        return NULL;
+    const int chosen = ext_choice("filter", filter, rotate_filters);
+    if (chosen < 0) return NULL;
+    o.filter = chosen ? STK_FILTER_NEAREST : STK_FILTER_BILINEAR;
+    o.expand = expand;
+    o.off_center = off_center;
+    stk_diag diag = {0};
+    stk_op *core = stk_op_rotate(&o, &diag);
+    return ext_op_give(module, &core, &diag);
+}

@@ -306,3 +306,84 @@ class blur(ArrayOp):
 
     def _handle(self, parts: Sequence[str]) -> _stoker.Op:
         return _stoker.op_blur(kernel_size=self.kernel_size, sigma=self.sigma, keep=1 - self.p)
+
+
+class rotate(ArrayOp):
+    """Array to array: every part turns by a random angle, as torchvision's RandomRotation.
+
+    `degrees`: counter-clockwise: drawn from -x to x, or from a pair.
+    `filter`: "nearest" or "bilinear".
+    `expand`: whether the result is as large as it takes to hold the whole picture: then pictures that
+    turn by different angles cannot be batched.
+    `center`: (x, y) of what stays where it is, in pixels from the upper left corner; None: the middle.
+    `fill`: of what lies beyond the picture: a number from 0 to 255, or one for each channel.
+    `p`: how probable a turn is.
+    `masks`: names of parts that are turned with nearest, and get `mask_fill` instead of `fill`.
+    Without it, a part called "mask".
+
+    Takes uint8, (height, width, channels) or, for clips, (frames, height, width, channels); all frames
+    turn by the same angle.  The centre of each new pixel is turned back: nearest takes the pixel that
+    it falls into, bilinear mixes the four around it, of which those beyond the picture are the fill;
+    it is within 1 of 255.  Turns by 90, 180 and 270 degrees that expand only move pixels.
+    """
+
+    __slots__ = ("degrees", "filter", "expand", "center", "fill", "p", "masks", "mask_fill")
+    name = "rotate"
+
+    degrees: tuple[float, float]
+    filter: Literal["nearest", "bilinear"]
+    expand: bool
+    center: tuple[float, float] | None
+    fill: tuple[int, ...]
+    p: float
+    masks: tuple[str, ...] | None
+    mask_fill: int
+
+    def __init__(
+        self,
+        degrees: float | tuple[float, float],
+        filter: Literal["nearest", "bilinear"] = "nearest",
+        expand: bool = False,
+        center: tuple[float, float] | None = None,
+        fill: int | Sequence[int] = 0,
+        *,
+        p: float = 1.0,
+        masks: Sequence[str] | None = None,
+        mask_fill: int = 0,
+    ) -> None:
+        if center is not None:
+            if isinstance(center, str) or not isinstance(center, Sequence) or len(center) != 2:
+                raise TypeError("center must be a pair of numbers")
+            center = (
+                _check.number("center[0]", center[0], -1e6, 1e6),
+                _check.number("center[1]", center[1], -1e6, 1e6),
+            )
+            if expand:
+                raise ValueError("expand turns about the middle: leave center out")
+        self._set(
+            degrees=_around("degrees", degrees, 0.0, -1e6, 1e6),
+            filter=_check.choice("filter", filter, ("nearest", "bilinear")),
+            expand=_check.flag("expand", expand),
+            center=center,
+            fill=_fill("fill", fill),
+            p=_check.number("p", p, 0, 1),
+            masks=None if masks is None else names_of_parts("masks", masks),
+            mask_fill=_check.integer("mask_fill", mask_fill, 0, 255),
+        )
+        self._made(0)
+
+    def _made(self, masks: int) -> _stoker.Op:
+        return _stoker.op_rotate(
+            degrees=self.degrees,
+            filter=self.filter,
+            expand=self.expand,
+            off_center=self.center is not None,
+            center=self.center or (0.0, 0.0),
+            fill=self.fill,
+            mask_parts=masks,
+            mask_fill=(self.mask_fill,),
+            keep=1 - self.p,
+        )
+
+    def _handle(self, parts: Sequence[str]) -> _stoker.Op:
+        return self._made(_masks(self.masks, parts))

@@ -385,6 +385,18 @@ def op_erase(
     random: bool,
 ) -> Op: ...
 def op_blur(*, kernel_size: tuple[int, int], sigma: tuple[float, float], keep: float) -> Op: ...
+def op_rotate(
+    *,
+    degrees: tuple[float, float],
+    filter: str,
+    expand: bool,
+    off_center: bool,
+    center: tuple[float, float],
+    fill: tuple[int, ...],
+    mask_parts: int,
+    mask_fill: tuple[int, ...],
+    keep: float,
+) -> Op: ...
 def op_pad(
     *,
     padding: tuple[int, int, int, int],

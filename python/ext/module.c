@@ -67,7 +67,8 @@ static PyMethodDef functions[] = {
     FUNCTION(stream, PyDoc_STR("A Stream; use stoker.io.iter_lines.")),
     {"load_wav", (PyCFunction)(void (*)(void))ext_load_wav, METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR(
-         "load_wav($module, /, data, time_offset_seconds=None, duration_seconds=None)\n--\n\n"
+         "load_wav($module, /, data, time_offset_seconds=None, duration_seconds=None, *, "
+         "max_bytes=None)\n--\n\n"
          "The samples of a WAV file, or of a window of it, as a Field of (frames, channels).\n\n"
          "See docs/media.md.")},
     {"wav_header", ext_wav_header, METH_O,

@@ -34,18 +34,27 @@ static stk_err open_tar(Tar *self, const stk_stream_opts *limits, const stk_tar_
 
 PyObject *ext_tar(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {
-        "src", "max_uncompressed_bytes", "max_ratio", "max_member_bytes", "strict", NULL};
-    PyObject *source, *max_bytes = Py_None, *max_ratio = Py_None, *max_member = Py_None;
+    static char *names[] = {"src",
+                            "max_uncompressed_bytes",
+                            "max_ratio",
+                            "max_member_bytes",
+                            "max_header_bytes",
+                            "strict",
+                            NULL};
+    PyObject *source, *max_bytes = Py_None, *max_ratio = Py_None, *max_member = Py_None,
+                      *max_header = Py_None;
     int strict = 1;
     stk_stream_opts limits;
     stk_tar_opts opts = {0};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOp:iter_tarfile", names, &source,
-                                     &max_bytes, &max_ratio, &max_member, &strict) ||
+    uint64_t header = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOOp:iter_tarfile", names, &source,
+                                     &max_bytes, &max_ratio, &max_member, &max_header, &strict) ||
         !ext_stream_opts(max_bytes, max_ratio, &limits) ||
-        !ext_limit("max_member_bytes", max_member, PY_SSIZE_T_MAX, &opts.max_member))
+        !ext_limit("max_member_bytes", max_member, PY_SSIZE_T_MAX, &opts.max_member) ||
+        !ext_limit("max_header_bytes", max_header, PY_SSIZE_T_MAX / 4, &header))
         return NULL;
     opts.open_end = !strict;
+    opts.max_header = (size_t)header;
 
     PyTypeObject *type = ((ext_state *)PyModule_GetState(module))->tar_type;
     Tar *self = (Tar *)type->tp_alloc(type, 0);

@@ -4,14 +4,16 @@
 
 #include <stoker/wav.h>
 
-enum { DATA, OFFSET, DURATION, ARGUMENTS };
+enum { DATA, OFFSET, DURATION, MAX_BYTES, ARGUMENTS };
 
 /* What load_wav is given, by place or by name; false with an exception. */
 static bool arguments(PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject **out)
 {
-    static const char *const known[] = {"data", "time_offset_seconds", "duration_seconds"};
-    if (n > ARGUMENTS) {
-        PyErr_Format(PyExc_TypeError, "load_wav() takes at most 3 arguments, not %zd", n);
+    static const char *const known[] = {"data", "time_offset_seconds", "duration_seconds",
+                                        "max_bytes"};
+    if (n > MAX_BYTES) {
+        PyErr_Format(PyExc_TypeError, "load_wav() takes at most 3 positional arguments, not %zd",
+                     n);
         return false;
     }
     for (Py_ssize_t i = 0; i < n; i++) out[i] = args[i];
@@ -122,7 +124,8 @@ static PyObject *load_memory(ext_state *state, PyObject *data, double offset, do
     return ext_raise_value(err, &diag);
 }
 
-static PyObject *load_file(ext_state *state, PyObject *source, double offset, double duration)
+static PyObject *load_file(ext_state *state, PyObject *source, double offset, double duration,
+                           size_t max_bytes)
 {
     PyObject *path = NULL;
     if (!PyUnicode_FSConverter(source, &path)) return NULL;
@@ -132,7 +135,8 @@ static PyObject *load_file(ext_state *state, PyObject *source, double offset, do
     stk_buffer *mem = NULL;
     stk_err err;
     Py_BEGIN_ALLOW_THREADS
-    err = stk_wav_read(PyBytes_AS_STRING(path), offset, duration, 0, &info, &view, &mem, &diag);
+    err = stk_wav_read(PyBytes_AS_STRING(path), offset, duration, max_bytes, &info, &view, &mem,
+                       &diag);
     Py_END_ALLOW_THREADS
     Py_DECREF(path);
     return err ? ext_raise_value(err, &diag) : ext_field_give(state, &view, &mem, false);
@@ -142,12 +146,16 @@ PyObject *ext_load_wav(PyObject *module, PyObject *const *args, Py_ssize_t n, Py
 {
     PyObject *given[ARGUMENTS] = {NULL};
     double offset, duration;
+    uint64_t max_bytes;
     if (!arguments(args, n, names, given) ||
         !seconds("time_offset_seconds", given[OFFSET], 0, &offset) ||
-        !seconds("duration_seconds", given[DURATION], INFINITY, &duration))
+        !seconds("duration_seconds", given[DURATION], INFINITY, &duration) ||
+        !ext_limit("max_bytes", given[MAX_BYTES] ? given[MAX_BYTES] : Py_None, PY_SSIZE_T_MAX,
+                   &max_bytes))
         return NULL;
     ext_state *state = PyModule_GetState(module);
-    if (is_path(given[DATA])) return load_file(state, given[DATA], offset, duration);
+    if (is_path(given[DATA]))
+        return load_file(state, given[DATA], offset, duration, (size_t)max_bytes);
     return load_memory(state, given[DATA], offset, duration);
 }
 

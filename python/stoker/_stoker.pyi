@@ -299,6 +299,7 @@ def tar(
     max_uncompressed_bytes: int | None = None,
     max_ratio: int | None = None,
     max_member_bytes: int | None = None,
+    max_header_bytes: int | None = None,
     strict: bool = True,
 ) -> TarIterator: ...
 def stream(
@@ -308,6 +309,8 @@ def load_wav(
     data: Buffer | str | PathLike[str] | PathLike[bytes],
     time_offset_seconds: float | None = None,
     duration_seconds: float | None = None,
+    *,
+    max_bytes: int | None = None,
 ) -> Field: ...
 def wav_header(data: Buffer | str | PathLike[str] | PathLike[bytes], /) -> dict[str, Any]: ...
 def plan() -> Plan: ...

@@ -269,8 +269,12 @@ def test_limits():
         with pytest.raises(stoker.LimitError, match="a has 5000 bytes, the limit of one member is 4999"):
             listed(packed, max_member_bytes=4999)
     assert len(listed(archive, max_member_bytes=1, max_uncompressed_bytes=1)) == 2  # nothing is made of it
+    long = make(member("x" * 3000, b"1"))
+    assert len(listed(long, max_header_bytes=3001)) == 1
+    with pytest.raises(stoker.LimitError, match="the limit for one member is 3000"):
+        listed(long, max_header_bytes=3000)
     for bad in (0, -1):
-        for option in ("max_uncompressed_bytes", "max_ratio", "max_member_bytes"):
+        for option in ("max_uncompressed_bytes", "max_ratio", "max_member_bytes", "max_header_bytes"):
             with pytest.raises(ValueError, match=option):
                 iter_tarfile(archive, **{option: bad})
     with pytest.raises(TypeError):

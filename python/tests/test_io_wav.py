@@ -278,7 +278,7 @@ def test_arguments():
         for function in (load_wav, parse_wav):
             with pytest.raises(TypeError):
                 function(bad)
-    for call in (lambda: load_wav(), lambda: load_wav(GOOD, 0, 0, 0), lambda: load_wav(GOOD, data=GOOD),
+    for call in (lambda: load_wav(), lambda: load_wav(GOOD, 0, 0, 0), lambda: load_wav(GOOD, max_bytes=0.5), lambda: load_wav(GOOD, data=GOOD),
                  lambda: load_wav(GOOD, start=1), lambda: load_wav(GOOD, "0")):  # fmt: skip
         with pytest.raises(TypeError):
             call()
@@ -350,6 +350,19 @@ def test_samples_of_a_path_are_its_own(tmp_path):
     got = load_wav(path)
     path.unlink()
     assert not got.readonly and np.array_equal(np.asarray(got), want)
+
+
+def test_limit_of_a_path(tmp_path):
+    path = tmp_path / "a.wav"
+    path.write_bytes(GOOD)
+    assert load_wav(path, max_bytes=400).shape == (100, 2)
+    assert load_wav(path, 0, 0.001, max_bytes=32).shape == (8, 2)
+    with pytest.raises(stoker.LimitError, match="the limit is 399 bytes"):
+        load_wav(path, max_bytes=399)
+    assert load_wav(GOOD, max_bytes=1).shape == (100, 2)  # a view costs nothing
+    for bad in (0, -1):
+        with pytest.raises(ValueError, match="max_bytes"):
+            load_wav(path, max_bytes=bad)
 
 
 def test_threads():

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         max_uncompressed_bytes: int | None = None,
         max_ratio: int | None = None,
         max_member_bytes: int | None = None,
+        max_header_bytes: int | None = None,
         strict: bool = True,
     ) -> Iterator[tuple[str, memoryview]]: ...
     @overload
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         max_uncompressed_bytes: int | None = None,
         max_ratio: int | None = None,
         max_member_bytes: int | None = None,
+        max_header_bytes: int | None = None,
         strict: bool = True,
     ) -> Iterator[tuple[str, bytes]]: ...
 
@@ -48,6 +50,7 @@ def iter_tarfile(
     max_uncompressed_bytes: int | None = None,
     max_ratio: int | None = None,
     max_member_bytes: int | None = None,
+    max_header_bytes: int | None = None,
     strict: bool = True,
 ) -> Iterator[tuple[str, memoryview | bytes]]:
     """(name, data) of each regular file in a tar archive, in order.
@@ -63,6 +66,7 @@ def iter_tarfile(
     `max_uncompressed_bytes`: that a compressed archive may unpack to (None: 64 GiB).
     `max_ratio`: unpacked over packed bytes, from 64 MiB on (None: 500).
     `max_member_bytes`: of one member that is not a view (None: 1 GiB).
+    `max_header_bytes`: of names and pax records of one member (None: 1 MiB).
     `strict`: an archive must end with a block of zeros; without one it may have been cut.
 
     The iterator may be shared by threads: each member goes to one of them.  Its close() lets go of the file.
@@ -75,5 +79,6 @@ def iter_tarfile(
         max_uncompressed_bytes=max_uncompressed_bytes,
         max_ratio=max_ratio,
         max_member_bytes=max_member_bytes,
+        max_header_bytes=max_header_bytes,
         strict=strict,
     )

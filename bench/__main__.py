@@ -20,6 +20,7 @@ from bench.rows import (
     python_flow,
     python_free,
     python_life,
+    shards,
     subprocess,
     throughput,
 )
@@ -44,6 +45,7 @@ ROWS: dict[str, Callable[[Context], list[Row]]] = {
     "py-free": python_free.measure,
     "subprocess": subprocess.measure,
     "npz": arrays.measure,
+    "shards": shards.measure,
     "wav": files.measure_wav,
     "tar": files.measure_tar,
 }

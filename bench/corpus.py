@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The files that contenders read, made once and kept under build/."""
 
+import io
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +47,22 @@ def photographs(repo: Path, count: int, short_side: int) -> Corpus:
         raise Failed("scripts/make-photos.py failed: scripts/setup installs what it needs")
     name = f"short side {short_side} px" if short_side else "photographs"
     return describe(name, Path(made.stdout.strip().splitlines()[-1]))
+
+
+def shards(corpus: Corpus, count: int) -> Path:
+    """A folder of tar archives with the same pictures, and their labels beside them."""
+    root = corpus.root.with_name(f"{corpus.root.name}-shards")
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir()
+    files = listing(str(corpus.root))
+    for k in range(count):
+        with tarfile.open(root / f"{k:03}.tar", "w") as tar:
+            for number, (path, label) in list(enumerate(files))[k * len(files) // count : (k + 1) * len(files) // count]:
+                tar.add(path, f"{number:06}.jpg")
+                member = tarfile.TarInfo(f"{number:06}.cls")
+                member.size = len(str(label))
+                tar.addfile(member, io.BytesIO(str(label).encode()))
+    return root
 
 
 def warm(corpus: Corpus) -> None:

@@ -10,13 +10,11 @@ from bench.job import SIZE, Job
 
 
 def batches(job: Job) -> Iterator[tuple[Any, Any]]:
-    files = source.Directory(
-        job.root,
-        labels="dir",
-        shuffle=job.shuffle,
-        seed=0,
-        epochs=None if job.epochs < 0 else job.epochs,
-    )
+    epochs = None if job.epochs < 0 else job.epochs
+    yield from read(job, source.Directory(job.root, labels="dir", shuffle=job.shuffle, seed=0, epochs=epochs))
+
+
+def read(job: Job, files: source.Source) -> Iterator[tuple[Any, Any]]:
     random = job.geometry == "random"
     pipeline = (
         PipelineBuilder()

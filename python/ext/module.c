@@ -58,9 +58,9 @@ static PyMethodDef functions[] = {
          "npy_header($module, data, /)\n--\n\n(dtype, shape, order, where the elements begin, what "
          "holds them) of a NumPy file.")},
     {"zip_open", ext_zip_open, METH_VARARGS,
-     PyDoc_STR(
-         "zip_open($module, source, size, max_ratio, /)\n--\n\nA Zip over bytes, or over what "
-         "read(offset, size) gives.")},
+     PyDoc_STR("zip_open($module, source, size, max_ratio, max_directory, /)\n--\n\nA Zip over "
+               "bytes, or over what "
+               "read(offset, size) gives.")},
     {"memory", ext_memory, METH_O,
      PyDoc_STR("memory($module, size, /)\n--\n\nA Field of so many bytes, to write to.")},
     FUNCTION(tar, PyDoc_STR("A TarIterator; use stoker.io.iter_tarfile.")),

@@ -40,8 +40,9 @@ static PyObject *raise_err(stk_err err, const stk_diag *diag)
 PyObject *ext_zip_open(PyObject *module, PyObject *args)
 {
     PyObject *source;
-    unsigned long long size, max_ratio;
-    if (!PyArg_ParseTuple(args, "OKK:zip_open", &source, &size, &max_ratio)) return NULL;
+    unsigned long long size, max_ratio, max_directory;
+    if (!PyArg_ParseTuple(args, "OKKK:zip_open", &source, &size, &max_ratio, &max_directory))
+        return NULL;
     PyTypeObject *type = ((ext_state *)PyModule_GetState(module))->zip_type;
     Zip *self = (Zip *)type->tp_alloc(type, 0);
     if (!self) return NULL;
@@ -61,7 +62,7 @@ PyObject *ext_zip_open(PyObject *module, PyObject *args)
         return NULL;
     }
     stk_diag diag = {0};
-    const stk_zip_opts opts = {.max_ratio = max_ratio};
+    const stk_zip_opts opts = {.max_ratio = max_ratio, .max_directory = max_directory};
     const stk_err err = stk_zip_new(&in, &opts, &self->core, &diag);
     if (!err) return (PyObject *)self;
     Py_DECREF(self);

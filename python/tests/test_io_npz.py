@@ -241,6 +241,8 @@ def test_limit():
         sio.load_npz(data, max_uncompressed_bytes=total - 1)
     assert isinstance(caught.value, errors.LimitError)
     assert len(sio.load_npz(saved(a=np.zeros(1000)), max_uncompressed_bytes=0)) == 1  # stored
+    with pytest.raises(errors.LimitError, match="central directory"):
+        sio.load_npz(data, max_directory_bytes=90)
     for wrong in (-1, float("nan")):
         with pytest.raises(ValueError, match="max_uncompressed_bytes must be at least 0"):
             sio.load_npz(data, max_uncompressed_bytes=wrong)

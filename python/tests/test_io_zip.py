@@ -321,8 +321,12 @@ def test_limits():
         listed(data, max_ratio=100)
     assert isinstance(caught.value, ValueError)
     assert listed(zipped(zeros, zipfile.ZIP_STORED), max_uncompressed_bytes=0, max_ratio=1) == zeros
-    assert listed(data, max_ratio=10**30, max_uncompressed_bytes=10**30) == zeros
-    for wrong in ({"max_ratio": 0}, {"max_uncompressed_bytes": -1}):
+    assert listed(data, max_ratio=10**30, max_uncompressed_bytes=10**30, max_directory_bytes=10**30) == zeros
+    directory = len(data) - data.index(b"PK\1\2") - 22
+    assert listed(data, max_directory_bytes=directory) == zeros
+    with pytest.raises(errors.LimitError, match=f"directory of {directory} bytes, the limit is {directory - 1}"):
+        sio.iter_zipfile(data, max_directory_bytes=directory - 1)
+    for wrong in ({"max_ratio": 0}, {"max_uncompressed_bytes": -1}, {"max_directory_bytes": 0}):
         with pytest.raises(errors.InvalidArgumentError, match=next(iter(wrong))):
             sio.iter_zipfile(data, **wrong)
 

@@ -79,6 +79,10 @@ EXPECTED = {
     },
     "source.local_directory": {"LocalDirectory": "root, pattern", "LocalDirectory.shuffle": "seed"},
     "source.imagenet": {"ImageNet": "root, split='val'", "get_mappings": "", "parse_wnid": "s"},
+    "io": {
+        "load_npy": "data, *, copy=False",
+        "load_npz": f"data, *, max_uncompressed_bytes={2**30}, max_directory_bytes=None",
+    },
     "dataloader": {
         "DataLoader": "src, *, preprocessor=None, batch_size=None, drop_last=False, aggregator=None, "
         "transfer_fn=None, buffer_size=3, num_threads=8, timeout=None, output_order='completion'",

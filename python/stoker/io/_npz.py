@@ -84,7 +84,10 @@ class NpzFile(Mapping[str, "numpy.typing.NDArray[Any]"]):
 
 
 def load_npz(
-    data: Buffer | str | os.PathLike[str], *, max_uncompressed_bytes: float = 2**30
+    data: Buffer | str | os.PathLike[str],
+    *,
+    max_uncompressed_bytes: float = 2**30,
+    max_directory_bytes: int | None = None,
 ) -> NpzFile:
     """The arrays of a NumPy archive (``.npz``), stored or deflated, with ZIP64 where it is large.
 
@@ -95,6 +98,7 @@ def load_npz(
     Args:
         data: the archive's bytes (any one-dimensional contiguous buffer of bytes), or its path.
         max_uncompressed_bytes: of all deflated entries together, by what the archive's directory says.
+        max_directory_bytes: of that directory (None: 1 GiB).
 
     Returns:
         A mapping from names to arrays, each of which is read when it is asked for.
@@ -103,14 +107,14 @@ def load_npz(
         CorruptArchiveError: (a RuntimeError and ValueError) no archive, a damaged one, entries that lie outside
             of it or overlap.
         UnsupportedArchiveError: (likewise) several disks, an encrypted entry, another compression.
-        LimitError: (a ValueError) the deflated entries are larger than ``max_uncompressed_bytes``.
+        LimitError: (a ValueError) the deflated entries, or the directory, are larger than their limit.
         InvalidArgumentError: (a ValueError) a buffer of another kind, or a limit below 0.
         NotFoundError, IOError: (an OSError) the file can't be read.
         These at the call; on access: KeyError: no such name.  CorruptArchiveError: an entry is damaged.
         CorruptError, UnsupportedError: as `load_npy`.
     """
     check_limit(max_uncompressed_bytes)
-    archive = Archive(data)
+    archive = Archive(data, max_directory_bytes=max_directory_bytes)
     try:
         _check(archive, max_uncompressed_bytes)
     except Error:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["CorruptArchiveError", "UnsupportedArchiveError", "iter_zipfile"]
 
 MOST_RATIO = 1032  # what one byte of deflated data can stand for at most (RFC 1951)
+_MOST = 2**63 - 1
 
 
 class CorruptArchiveError(CorruptError, ValueError):
@@ -48,8 +49,16 @@ class Archive:
     """The entries of an archive, and their bytes."""
 
     def __init__(
-        self, src: Buffer | str | os.PathLike[str] | SeekableFile, max_ratio: int = 0
+        self,
+        src: Buffer | str | os.PathLike[str] | SeekableFile,
+        *,
+        max_ratio: int = MOST_RATIO,
+        max_directory_bytes: int | None = None,
     ) -> None:
+        for name, limit in (("max_ratio", max_ratio), ("max_directory_bytes", max_directory_bytes)):
+            if limit is not None and limit < 1:
+                raise InvalidArgumentError(f"{name} must be at least 1, not {limit}")
+        limits = min(max_ratio, MOST_RATIO), min(max_directory_bytes or 0, _MOST)
         self._input: PathInput | FileInput | None = None
         if is_path(src):
             self._input = PathInput(src)  # type: ignore[arg-type]
@@ -57,9 +66,9 @@ class Archive:
             self._input = FileInput(src)  # type: ignore[arg-type]
         try:
             if self._input:
-                self._zip = _stoker.zip_open(self._input.read, self._input.size, max_ratio)
+                self._zip = _stoker.zip_open(self._input.read, self._input.size, *limits)
             else:
-                self._zip = _stoker.zip_open(byte_view(src), 0, max_ratio)  # type: ignore[arg-type]
+                self._zip = _stoker.zip_open(byte_view(src), 0, *limits)  # type: ignore[arg-type]
             self.entries = [Entry(i, *entry) for i, entry in enumerate(self._zip.entries())]
         except Error as error:
             raise self._told(error) from None
@@ -102,6 +111,7 @@ def iter_zipfile(
     *,
     max_uncompressed_bytes: float = 2**30,
     max_ratio: int = MOST_RATIO,
+    max_directory_bytes: int | None = None,
 ) -> Iterator[tuple[str, memoryview]]:
     """Yields ``(name, bytes)`` of each regular entry of a zip archive, in the order of its directory.
 
@@ -113,6 +123,7 @@ def iter_zipfile(
         src: the archive: a buffer of bytes, a path, or a binary file that can seek, which stays open.
         max_uncompressed_bytes: of one deflated entry.
         max_ratio: bytes that one byte of deflated data may stand for; 1032 is the most that there can be.
+        max_directory_bytes: of the list of all entries, which is read first (None: 1 GiB).
 
     Yields:
         The name (UTF-8, or code page 437 where the archive doesn't say), and a memoryview of the entry's
@@ -124,14 +135,14 @@ def iter_zipfile(
             outside of it or overlap; when its turn comes: an entry that is damaged.
         UnsupportedArchiveError: (likewise) at the call: several disks; when its turn comes: an encrypted entry,
             another compression.
-        LimitError: (a ValueError) an entry over a limit, when its turn comes.
+        LimitError: (a ValueError) at the call: the list of entries is over its limit; when its turn comes: an
+            entry is.
         InvalidArgumentError: (a ValueError) a buffer of another kind, or a limit below 0.
         NotFoundError, IOError: (an OSError) the file can't be read.
     """
     check_limit(max_uncompressed_bytes)
-    if max_ratio < 1:
-        raise InvalidArgumentError(f"max_ratio must be at least 1, not {max_ratio}")
-    return _entries(Archive(src, min(max_ratio, MOST_RATIO)), max_uncompressed_bytes)
+    archive = Archive(src, max_ratio=max_ratio, max_directory_bytes=max_directory_bytes)
+    return _entries(archive, max_uncompressed_bytes)
 
 
 def check_limit(max_uncompressed_bytes: float) -> None:

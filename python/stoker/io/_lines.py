@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import lookup
 
 from .. import _check, _stoker
 from ..errors import LimitError, MalformedError
@@ -48,7 +49,7 @@ def iter_lines(
     most = _MOST if max_line_bytes is None else max_line_bytes
     _check.integer("max_line_bytes", most, 1)
     blocks = _stoker.stream(src, max_uncompressed_bytes=max_uncompressed_bytes, max_ratio=max_ratio)
-    return _decoded(blocks, blocks.name or "line", encoding, errors, most)
+    return _each(_texts(blocks, blocks.name or "line", encoding, errors, most))
 
 
 def iter_jsonl(
@@ -70,7 +71,7 @@ def iter_jsonl(
     _check.integer("max_line_bytes", most, 1)
     blocks = _stoker.stream(src, max_uncompressed_bytes=max_uncompressed_bytes, max_ratio=max_ratio)
     name = blocks.name or "line"
-    return _documents(_decoded(blocks, name, "utf-8", "strict", most), name, loads)
+    return _documents(_texts(blocks, name, "utf-8", "strict", most), name, loads)
 
 
 def _check_encoding(encoding: str) -> None:
@@ -86,54 +87,91 @@ def _place(name: str, number: int) -> str:
     return f"{name}:{number}" if name != "line" else f"line {number}"
 
 
-def _split(blocks: _stoker.Stream, name: str, most: int) -> Iterator[list[bytes]]:
-    """Whole lines, some at a time; what is behind the last end of a line is one, unless it is nothing."""
+class _Count:
+    """Lines that were given."""
+
+    __slots__ = ("n",)
+
+    def __init__(self) -> None:
+        self.n = 0
+
+
+def _chunks(blocks: _stoker.Stream, name: str, most: int, before: _Count) -> Iterator[bytes]:
+    """Whole lines, some at a time, without the end of the last; `before` counts those that were used.
+
+    What is behind the last end of a line is one, unless it is nothing.
+    """
     rest: list[bytes] = []  # the beginning of a line, in pieces
-    held = number = 0
+    held = 0
     for block in blocks:
-        lines = block.split(b"\n")
-        held += len(lines[0])
-        if held > most or max(map(len, lines)) > most:
-            long = 0 if held > most else next(i for i, line in enumerate(lines) if len(line) > most)
-            raise LimitError(f"{_place(name, number + long + 1)}: over {most} bytes in a line (max_line_bytes)")
-        rest.append(lines[0])
-        if len(lines) == 1:
+        cut = block.rfind(b"\n")
+        end = block.find(b"\n") if cut >= 0 else len(block)
+        if held + end > most:
+            raise _too_long(name, before.n + 1, most)
+        if cut < 0:
+            rest.append(block)
+            held += len(block)
             continue
-        lines[0] = b"".join(rest)
-        rest = [lines.pop()]
+        rest.append(block[:cut])
+        chunk = b"".join(rest)
+        if len(chunk) > most:
+            for i, line in enumerate(chunk.split(b"\n")):
+                if len(line) > most:
+                    raise _too_long(name, before.n + i + 1, most)
+        yield chunk
+        rest = [block[cut + 1 :]]
         held = len(rest[0])
-        number += len(lines)
-        yield lines
-    last = b"".join(rest)
-    if last:
-        yield [last]
+    if held > most:
+        raise _too_long(name, before.n + 1, most)
+    if held:
+        yield b"".join(rest)
 
 
-def _decoded(blocks: _stoker.Stream, name: str, encoding: str, errors: str, most: int) -> Iterator[str]:
-    number = 0
+def _too_long(name: str, number: int, most: int) -> LimitError:
+    return LimitError(f"{_place(name, number)}: over {most} bytes in a line (max_line_bytes)")
+
+
+def _line_by_line(chunk: bytes, before: int, name: str, encoding: str, errors: str) -> Iterator[list[str]]:
+    for number, line in enumerate(chunk.split(b"\n"), before + 1):
+        try:
+            yield [line.decode(encoding, errors)]
+        except UnicodeDecodeError as error:
+            raise MalformedError(f"{_place(name, number)}: {error}") from error
+
+
+def _texts(blocks: _stoker.Stream, name: str, encoding: str, errors: str, most: int) -> Iterator[list[str]]:
+    """Lines, some at a time."""
+    plain = lookup(encoding).name in ("utf-8", "ascii", "iso8859-1")  # an error does not reach the next line
+    before = _Count()
     try:
-        for lines in _split(blocks, name, most):
-            if number == 0 and lines[0].startswith(_BOM) and encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
-                lines[0] = lines[0][len(_BOM) :]
-            for line in lines:
-                number += 1
-                if line[-1:] == b"\r":
-                    line = line[:-1]
-                try:
-                    text = line.decode(encoding, errors)
-                except UnicodeDecodeError as error:
-                    raise MalformedError(f"{_place(name, number)}: {error}") from error
-                yield text
+        for chunk in _chunks(blocks, name, most, before):
+            if before.n == 0 and chunk.startswith(_BOM) and lookup(encoding).name == "utf-8":
+                chunk = chunk[len(_BOM) :]
+            try:
+                parts = iter((chunk.decode(encoding, errors).split("\n"),)) if plain else None
+            except UnicodeDecodeError:
+                parts = None
+            for lines in parts or _line_by_line(chunk, before.n, name, encoding, errors):
+                before.n += len(lines)
+                yield [line[:-1] if line[-1:] == "\r" else line for line in lines] if b"\r" in chunk else lines
     finally:
         blocks.close()
 
 
-def _documents(lines: Iterator[str], name: str, loads: Callable[[str], Any]) -> Iterator[Any]:
-    for number, line in enumerate(lines, 1):
-        if not line or line.isspace():
-            continue
-        try:
-            document = loads(line)
-        except (ValueError, RecursionError) as error:
-            raise MalformedError(f"{_place(name, number)}: {error}") from error
-        yield document
+def _each(texts: Iterator[list[str]]) -> Iterator[str]:
+    for lines in texts:
+        yield from lines
+
+
+def _documents(texts: Iterator[list[str]], name: str, loads: Callable[[str], Any]) -> Iterator[Any]:
+    number = 0
+    for lines in texts:
+        for line in lines:
+            number += 1
+            if not line or line.isspace():
+                continue
+            try:
+                document = loads(line)
+            except (ValueError, RecursionError) as error:
+                raise MalformedError(f"{_place(name, number)}: {error}") from error
+            yield document

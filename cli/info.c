@@ -5,6 +5,7 @@
 #include <stoker/image.h>
 
 #include "command.h"
+#include "data.h"
 #include "json.h"
 #include "say.h"
 
@@ -20,6 +21,7 @@ static const option options[] = {
 typedef struct finding {
     const char *path;
     stk_image_info info;
+    data_facts data; /* of what is no picture */
     size_t bytes;
     bool read;     /* `bytes` is set */
     bool known;    /* `info` is filled */
@@ -31,7 +33,13 @@ static void look(finding *f)
     stk_buffer *data = NULL, *pixels = NULL;
     stk_tensor image;
     const stk_image_opts whole = {.quality = STK_QUALITY_EXACT};
-    stk_err err = stk_file_read(f->path, 0, &data, &f->diag);
+    stk_err err = data_look(f->path, &f->data, &f->diag);
+    if (f->data.kind != DATA_NONE) {
+        f->read = true;
+        f->bytes = (size_t)f->data.bytes;
+        goto done;
+    }
+    err = stk_file_read(f->path, 0, &data, &f->diag);
     if (err) goto done;
 
     f->read = true;
@@ -46,9 +54,24 @@ done:
     stk_buffer_unref(&data);
 }
 
+static void print_data(const finding *f)
+{
+    char text[400];
+    data_text(&f->data, text, sizeof(text));
+    say(stdout, "%s: %s, %zu bytes", f->path, text, f->bytes);
+    if (f->diag.err)
+        say(stdout, ": is broken: %s\n", f->diag.text);
+    else
+        say(stdout, ": can be read\n");
+}
+
 static void print_line(const finding *f)
 {
     const stk_image_info *i = &f->info;
+    if (f->data.kind != DATA_NONE) {
+        print_data(f);
+        return;
+    }
     if (f->known)
         say(stdout, "%s: %s %" PRId32 "x%" PRId32 ", %" PRId32 " x %" PRId32 " bit%s%s%s%s",
             f->path, stk_image_format_str(i->format), i->width, i->height, i->channels, i->bits,
@@ -68,7 +91,10 @@ static void print_object(json *j, const finding *f)
     const stk_image_info *i = &f->info;
     json_open(j, NULL, '{');
     json_string(j, "file", f->path);
-    json_string(j, "format", f->known ? stk_image_format_str(i->format) : NULL);
+    if (f->data.kind != DATA_NONE)
+        data_json(&f->data, j);
+    else
+        json_string(j, "format", f->known ? stk_image_format_str(i->format) : NULL);
     if (f->known) {
         json_int(j, "width", i->width);
         json_int(j, "height", i->height);
@@ -109,10 +135,12 @@ static int run(int argc, char **argv)
 const command info_command = {
     .name = "info",
     .args = "FILE...",
-    .help = "say what images are, and whether they decode",
-    .about = "A line for each file: format, size as stored, channels and bits, orientation, and\n"
-             "whether the whole image decodes.  The exit code is 1 when one of them does not, or\n"
-             "cannot be read.",
+    .help = "say what files are, and whether they decode",
+    .about =
+        "A line for each image: format, size as stored, channels and bits, orientation, and\n"
+        "whether the whole image decodes.  Of NumPy and WAV files and of tar and zip archives:\n"
+        "what they hold, and whether their structure is whole.  The exit code is 1 when one\n"
+        "does not decode or is broken, or cannot be read.",
     .min_args = 1,
     .max_args = SIZE_MAX,
     .options = options,

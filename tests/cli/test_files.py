@@ -1,6 +1,8 @@
 """stoker info and stoker sheet."""
 
 import json
+import shutil
+import wave
 
 import numpy as np
 from conftest import picture
@@ -44,6 +46,33 @@ def test_info_prints_a_line_a_file(stoker, tmp_path):
     assert "JPEG 60x40" in lines[1] and "does not decode: " in lines[1], "a header alone is not enough"
     assert "does not decode: " in lines[2]
     assert "cannot be read: " in lines[3] and "No such file" in lines[3]
+
+
+def test_info_of_what_is_no_picture(stoker, tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((2, 3), "<f4"))
+    with wave.open(str(tmp_path / "b.wav"), "wb") as file:
+        file.setnchannels(2)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes(bytes(4 * 4000))
+    for ending in ("tar", "zip"):
+        shutil.make_archive(str(tmp_path / "c"), ending, tmp_path, "b.wav")
+    names = [tmp_path / name for name in ("a.npy", "b.wav", "c.tar", "c.zip")]
+    done = stoker("info", "--json", *names)
+    assert done.returncode == 0, done.stdout
+    npy, wav, tar, zip = json.loads(done.stdout)
+    assert (npy["format"], npy["dtype"], npy["shape"], npy["decodes"]) == ("npy", "<f4", [2, 3], True)
+    assert (wav["channels"], wav["bits"], wav["sample_rate"], wav["seconds"]) == (2, 16, 8000, 0.5)
+    assert tar["files"] == zip["files"] == 1
+    assert tar["file_bytes"] == zip["file_bytes"] == names[1].stat().st_size
+    for name in names:
+        name.write_bytes(name.read_bytes()[:-700] if name.suffix == ".zip" else name.read_bytes()[:150])
+    names[2].write_bytes(b"")
+    done = stoker("info", *names)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert "npy <f4 (2, 3), C order" in lines[0]
+    assert all("is broken: " in lines[i] for i in (0, 1, 3)) and "does not decode" in lines[2]
 
 
 def test_sheet_shows_a_batch(stoker, photos, tmp_path):

@@ -1,0 +1,192 @@
+#include "data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <stoker/tar.h>
+#include <stoker/zip.h>
+
+typedef struct file {
+    const char *path;
+    int fd;
+} file;
+
+static stk_err read_at(void *ctx, uint64_t offset, void *dst, size_t size, stk_diag *diag)
+{
+    const file *f = ctx;
+    for (size_t got = 0; got < size;) {
+        const ssize_t n = pread(f->fd, (char *)dst + got, size - got, (off_t)(offset + got));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return stk_diag_errno(diag, errno, "read %s", f->path);
+        if (n == 0) return stk_diag_set(diag, STK_EIO, "%s: it has become shorter", f->path);
+        got += (size_t)n;
+    }
+    return STK_OK;
+}
+
+static data_kind kind_of(const uint8_t *head, size_t size)
+{
+    static const uint8_t w64[] = {'r', 'i', 'f', 'f', 0x2e, 0x91, 0xcf, 0x11};
+    if (size >= 6 && !memcmp(head, "\x93NUMPY", 6)) return DATA_NPY;
+    if (size >= 12 && !memcmp(head + 8, "WAVE", 4)) return DATA_WAV;
+    if (size >= 8 && !memcmp(head, w64, 8)) return DATA_WAV;
+    if (size >= 4 && (!memcmp(head, "PK\3\4", 4) || !memcmp(head, "PK\5\6", 4))) return DATA_ZIP;
+    if (size >= 512 && !memcmp(head + 257, "ustar", 5)) return DATA_TAR;
+    return DATA_NONE;
+}
+
+/* Only the header is touched. */
+static stk_err look_npy(file *f, data_facts *d, stk_diag *diag)
+{
+    void *all = mmap(NULL, (size_t)d->bytes, PROT_READ, MAP_PRIVATE, f->fd, 0);
+    if (all == MAP_FAILED) return stk_diag_errno(diag, errno, "read %s", f->path);
+    const stk_err err = stk_npy_parse(all, (size_t)d->bytes, &d->npy, diag);
+    munmap(all, (size_t)d->bytes);
+    return err;
+}
+
+static stk_err look_tar(file *f, data_facts *d, stk_diag *diag)
+{
+    stk_tar *t;
+    stk_err err = stk_tar_at(read_at, f, d->bytes, NULL, &t);
+    if (err) return stk_diag_set(diag, err, "%s", stk_err_str(err));
+    while (!err) {
+        stk_tar_member m;
+        err = stk_tar_next(t, &m, diag);
+        d->members += !err;
+        d->member_bytes += err ? 0 : (int64_t)m.size;
+        if (err == STK_EAGAIN) err = stk_tar_fill(t, diag);
+    }
+    stk_tar_free(&t);
+    return err == STK_EEND ? STK_OK : err;
+}
+
+static stk_err look_zip(file *f, data_facts *d, stk_diag *diag)
+{
+    const stk_zip_input in = {.size = d->bytes, .read = read_at, .ctx = f};
+    stk_zip *zip;
+    stk_err err = stk_zip_new(&in, NULL, &zip, diag);
+    if (err) return err;
+    for (size_t i = 0; i < stk_zip_count(zip) && !err; i++) {
+        const stk_zip_entry *e = stk_zip_get(zip, i);
+        uint64_t at;
+        if (e->kind != STK_ZIP_FILE) continue;
+        err = stk_zip_locate(zip, i, &at, diag);
+        d->members++;
+        d->member_bytes += (int64_t)e->size;
+    }
+    stk_zip_free(&zip);
+    return err;
+}
+
+static stk_err look(file *f, data_facts *d, stk_diag *diag)
+{
+    uint8_t head[512];
+    const ssize_t n = pread(f->fd, head, sizeof(head), 0);
+    d->kind = kind_of(head, n < 0 ? 0 : (size_t)n);
+    switch (d->kind) {
+    case DATA_NPY: return look_npy(f, d, diag);
+    case DATA_WAV: return stk_wav_probe(f->path, &d->wav, diag);
+    case DATA_TAR: return look_tar(f, d, diag);
+    case DATA_ZIP: return look_zip(f, d, diag);
+    case DATA_NONE: break;
+    }
+    return STK_OK;
+}
+
+stk_err data_look(const char *path, data_facts *out, stk_diag *diag)
+{
+    *out = (data_facts){0};
+    file f = {path, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    struct stat st;
+    stk_err err = STK_OK;
+    if (f.fd < 0) return STK_OK;
+    if (!fstat(f.fd, &st) && S_ISREG(st.st_mode)) {
+        out->bytes = (uint64_t)st.st_size;
+        err = look(&f, out, diag);
+    }
+    close(f.fd);
+    return err;
+}
+
+static const char *name_of(const data_facts *d)
+{
+    switch (d->kind) {
+    case DATA_NPY: return "npy";
+    case DATA_WAV: return "WAV";
+    case DATA_TAR: return "tar";
+    case DATA_ZIP: return "zip";
+    case DATA_NONE: break;
+    }
+    return NULL;
+}
+
+static double seconds(const stk_wav_info *w)
+{
+    return w->sample_rate ? (double)w->frames / w->sample_rate : 0;
+}
+
+static void append(char *dst, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void append(char *dst, size_t size, const char *format, ...)
+{
+    va_list args;
+    const size_t used = strlen(dst);
+    va_start(args, format);
+    vsnprintf(dst + used, size - used, format, args);
+    va_end(args);
+}
+
+void data_text(const data_facts *d, char *dst, size_t size)
+{
+    const stk_wav_info *w = &d->wav;
+    snprintf(dst, size, "%s", name_of(d));
+    switch (d->kind) {
+    case DATA_NPY:
+        append(dst, size, " %s (", d->npy.descr);
+        for (int32_t i = 0; i < d->npy.ndim; i++)
+            append(dst, size, "%s%" PRId64, i ? ", " : "", d->npy.shape[i]);
+        append(dst, size, "%s), %s order", d->npy.ndim == 1 ? "," : "",
+               d->npy.fortran ? "Fortran" : "C");
+        break;
+    case DATA_WAV:
+        append(dst, size, " (%s), %u channel%s of %u bits, %u Hz, %.3f s",
+               stk_wav_kind_str(w->kind), w->channels, w->channels == 1 ? "" : "s", w->bits,
+               w->sample_rate, seconds(w));
+        break;
+    case DATA_TAR:
+    case DATA_ZIP:
+        append(dst, size, ", %" PRId64 " file%s of %" PRId64 " bytes", d->members,
+               d->members == 1 ? "" : "s", d->member_bytes);
+        break;
+    case DATA_NONE: break;
+    }
+}
+
+void data_json(const data_facts *d, json *j)
+{
+    json_string(j, "format", name_of(d));
+    if (d->kind == DATA_NPY) {
+        json_string(j, "dtype", d->npy.descr);
+        json_open(j, "shape", '[');
+        for (int32_t i = 0; i < d->npy.ndim; i++) json_int(j, NULL, d->npy.shape[i]);
+        json_close(j, ']');
+        json_bool(j, "fortran_order", d->npy.fortran);
+    }
+    if (d->kind == DATA_WAV) {
+        json_int(j, "channels", d->wav.channels);
+        json_int(j, "bits", d->wav.bits);
+        json_int(j, "sample_rate", d->wav.sample_rate);
+        json_number(j, "seconds", seconds(&d->wav));
+    }
+    if (d->kind == DATA_TAR || d->kind == DATA_ZIP) {
+        json_int(j, "files", d->members);
+        json_int(j, "file_bytes", d->member_bytes);
+    }
+}

@@ -49,6 +49,21 @@ static const char *const *parts_of(void *params, size_t *n)
     return names;
 }
 
+static const stk_column *columns_of(void *params, size_t *n)
+{
+    static const stk_column label = {.name = "label", .spec = {.dtype = STK_INT64}};
+    *n = ((op_run *)params)->labels;
+    return &label;
+}
+
+static stk_err column_of(void *params, size_t column, int64_t id, void *dst)
+{
+    (void)params, (void)column;
+    const int64_t label = id % 10;
+    memcpy(dst, &label, sizeof(label));
+    return STK_OK;
+}
+
 /* Rows of the last axes with a gap behind each. */
 static stk_err make_strided(stk_item *item, size_t part, const stk_spec *spec, size_t n)
 {
@@ -135,6 +150,8 @@ stk_err op_run_go(op_run *r, stk_op *op)
         .close = close_source,
         .next = next_sample,
         .parts = parts_of,
+        .columns = columns_of,
+        .column = column_of,
     };
     const bool batched = op && stk_op_get_class(op)->in == STK_KIND_BATCH;
     stk_plan *plan;

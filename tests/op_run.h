@@ -23,6 +23,7 @@ typedef struct op_run {
     size_t parts;     /* 0: 1 */
     stk_spec spec[2]; /* of each part */
     op_run_where where;
+    bool labels;      /* int64: the id % 10 */
     int32_t threads;  /* 0: 2 */
     int64_t index;    /* of the batch to look at: `samples` each */
     stk_buffer *kept; /* SHARED: what sample 0's first part was made in; the test's */

@@ -101,6 +101,32 @@ typedef struct stk_rotate_opts {
 /* rotate: array to array, each part by the same angle; in place unless it expands. */
 STK_API stk_op *stk_op_rotate(const stk_rotate_opts *opts, stk_diag *diag);
 
+typedef struct stk_mix_opts {
+    double alpha;        /* of Beta(alpha, alpha), which lam is drawn from; 0: 1 */
+    double keep;         /* how probable it is that a batch stays as it is, 0 to 1 */
+    int64_t num_classes; /* 0: labels stay, and fields are added; else they become shares of each */
+    stk_layout layout;   /* of cutmix's field */
+    const char *field;   /* NULL: "image" */
+    const char *label;   /* NULL: "label" */
+} stk_mix_opts;
+
+/*
+ * mixup, cutmix: batch to batch: each sample is mixed with the one before it, the first with the
+ * last, by one share, lam, that is drawn for the batch (by its number and its epoch).
+ *
+ * Without num_classes the batch gets the labels of those partners as "label_b" (if it has labels),
+ * and lam as "lam", float32 (n,).  With it, labels of integers (n,) or float32 (n, num_classes)
+ * become float32 (n, num_classes), mixed in the same shares, and "lam" is added.  Of a batch that
+ * stays as it is lam is 1.  A batch that was mixed is not mixed again.
+ *
+ * mixup: lam x + (1 - lam) x of the partner; fields of uint8 (rounded) or float32.
+ * cutmix: a box of the partner's with 1 - lam of the area, less what lies beyond the picture; lam
+ * becomes the share of what stays.  Any type: (n, h, w, c), clips (n, t, h, w, c), or both with the
+ * channels before h.
+ */
+STK_API stk_op *stk_op_mixup(const stk_mix_opts *opts, stk_diag *diag);
+STK_API stk_op *stk_op_cutmix(const stk_mix_opts *opts, stk_diag *diag);
+
 STK_END
 
 #endif /* STK_AUGMENT_H */

@@ -22,6 +22,8 @@ static PyMethodDef functions[] = {
     FUNCTION(op_pad, PyDoc_STR("An Op; use stoker.ops.pad.")),
     FUNCTION(op_blur, PyDoc_STR("An Op; use stoker.ops.blur.")),
     FUNCTION(op_rotate, PyDoc_STR("An Op; use stoker.ops.rotate.")),
+    FUNCTION(op_mixup, PyDoc_STR("An Op; use stoker.ops.mixup.")),
+    FUNCTION(op_cutmix, PyDoc_STR("An Op; use stoker.ops.cutmix.")),
     FUNCTION(decode_image, PyDoc_STR("decode_image(data, seed, **options): one image as a Field, "
                                      "outside of any run.")),
     FUNCTION(lane,

@@ -15,5 +15,7 @@ PyObject *ext_op_erase(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_op_pad(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_op_blur(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_op_rotate(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_op_mixup(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_op_cutmix(PyObject *module, PyObject *args, PyObject *kwargs);
 
 #endif /* STK_EXT_OP_H */

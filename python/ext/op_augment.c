@@ -122,3 +122,39 @@ PyObject *ext_op_rotate(PyObject *module, PyObject *args, PyObject *kwargs)
     stk_op *core = stk_op_rotate(&o, &diag);
     return ext_op_give(module, &core, &diag);
 }
+
+static const char *const mix_layouts[] = {"NHWC", "NCHW", NULL};
+
+/* Parses into *o, whose names are borrowed from the arguments. */
+static bool mix_opts(PyObject *args, PyObject *kwargs, stk_mix_opts *o)
+{
+    static char *names[] = {"alpha", "keep", "num_classes", "layout", "field", "label", NULL};
+    PyObject *layout;
+    long long classes;
+    *o = (stk_mix_opts){0};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ddLUyy:mix options", names, &o->alpha, &o->keep,
+                                     &classes, &layout, &o->field, &o->label))
+        return false;
+    const int chosen = ext_choice("layout", layout, mix_layouts);
+    o->num_classes = classes;
+    o->layout = chosen == 1 ? STK_LAYOUT_NCHW : STK_LAYOUT_NHWC;
+    return chosen >= 0;
+}
+
+PyObject *ext_op_mixup(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    stk_mix_opts o;
+    if (!mix_opts(args, kwargs, &o)) return NULL;
+    stk_diag diag = {0};
+    stk_op *core = stk_op_mixup(&o, &diag);
+    return ext_op_give(module, &core, &diag);
+}
+
+PyObject *ext_op_cutmix(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    stk_mix_opts o;
+    if (!mix_opts(args, kwargs, &o)) return NULL;
+    stk_diag diag = {0};
+    stk_op *core = stk_op_cutmix(&o, &diag);
+    return ext_op_give(module, &core, &diag);
+}

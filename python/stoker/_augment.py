@@ -22,12 +22,6 @@ class ArrayOp(Op):
     __slots__ = ()
 
 
-class BatchOp(Op):
-    """Takes batches and gives batches."""
-
-    __slots__ = ()
-
-
 class color_jitter(ArrayOp):
     """Array to array: brightness, contrast, saturation and hue change at random, as torchvision's ColorJitter.
 

@@ -404,6 +404,12 @@ def op_rotate(
     mask_fill: tuple[int, ...],
     keep: float,
 ) -> Op: ...
+def op_mixup(
+    *, alpha: float, keep: float, num_classes: int, layout: str, field: bytes, label: bytes
+) -> Op: ...
+def op_cutmix(
+    *, alpha: float, keep: float, num_classes: int, layout: str, field: bytes, label: bytes
+) -> Op: ...
 def op_pad(
     *,
     padding: tuple[int, int, int, int],

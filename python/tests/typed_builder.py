@@ -91,6 +91,7 @@ def native() -> None:
     assert_type(decoded.pipe(ops.color_jitter(0.4)), PipelineBuilder[Sample])
     batches = decoded.batch(4).pipe(ops.normalize())
     assert_type(batches, PipelineBuilder[Batch])
+    assert_type(batches.pipe(ops.mixup(0.2)), PipelineBuilder[Batch])
     assert_type(batches.disaggregate(), PipelineBuilder[Sample])
 
 

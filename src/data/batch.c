@@ -240,6 +240,12 @@ stk_err stk_batch_replace_array(stk_batch *b, size_t i, const stk_spec *spec, st
     return STK_OK;
 }
 
+uint8_t *stk_batch_writable(stk_batch *b, size_t i)
+{
+    if (i >= b->num_fields || b->fields[i].strings || !b->fields[i].mem) return NULL;
+    return stk_buffer_writable(b->fields[i].mem) ? b->fields[i].array.data : NULL;
+}
+
 stk_slab_pool *stk_batch_pool(const stk_batch *b)
 {
     return b->pool;

@@ -55,6 +55,9 @@ STK_NODISCARD stk_err stk_batch_own(stk_batch **b);
 STK_NODISCARD stk_err stk_batch_replace_array(stk_batch *b, size_t field, const stk_spec *spec,
                                               stk_buffer **mem);
 
+/* A field's array, to write to; NULL where others refer to its memory, too, or it has none. */
+uint8_t *stk_batch_writable(stk_batch *b, size_t field);
+
 /* Where memory for new fields comes from.  Borrowed. */
 stk_slab_pool *stk_batch_pool(const stk_batch *b);
 

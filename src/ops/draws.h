@@ -28,4 +28,7 @@ double stk_draws_between(stk_draws *d, const double range[2]);
 /* 0 to n - 1; n is at least 1, and at most 2^31. */
 int64_t stk_draws_below(stk_draws *d, int64_t n);
 
+/* Of the distribution Beta(a, a), a > 0: in [0, 1]. */
+double stk_draws_beta(stk_draws *d, double a);
+
 #endif /* STK_OPS_DRAWS_H */

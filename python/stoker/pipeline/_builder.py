@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
-    from .._augment import ArrayOp, BatchOp
+    from .._augment import ArrayOp
+    from .._mix import BatchOp
     from .._stoker import Batch, Sample
     from ..ops import Op
     from ._pipeline import Pipeline

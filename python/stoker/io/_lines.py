@@ -10,7 +10,7 @@ from ..errors import LimitError, MalformedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from os import PathLike
     from typing import Any
 
@@ -32,7 +32,7 @@ def iter_lines(
     max_line_bytes: int | None = None,
     max_uncompressed_bytes: int | None = None,
     max_ratio: int | None = None,
-) -> Iterator[str]:
+) -> Generator[str, None, None]:
     """The lines of a text, without their ends, which are "\\n" or "\\r\\n".
 
     `src`: bytes (anything with the buffer protocol), a path, or a file that is open for reading bytes, pipes
@@ -59,7 +59,7 @@ def iter_jsonl(
     max_line_bytes: int | None = None,
     max_uncompressed_bytes: int | None = None,
     max_ratio: int | None = None,
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """The documents of JSON lines: UTF-8, one on each line; lines of nothing but blanks are left out.
 
     `loads`: what reads one (json.loads).  The others are those of iter_lines.
@@ -158,12 +158,12 @@ def _texts(blocks: _stoker.Stream, name: str, encoding: str, errors: str, most: 
         blocks.close()
 
 
-def _each(texts: Iterator[list[str]]) -> Iterator[str]:
+def _each(texts: Iterator[list[str]]) -> Generator[str, None, None]:
     for lines in texts:
         yield from lines
 
 
-def _documents(texts: Iterator[list[str]], name: str, loads: Callable[[str], Any]) -> Iterator[Any]:
+def _documents(texts: Iterator[list[str]], name: str, loads: Callable[[str], Any]) -> Generator[Any, None, None]:
     number = 0
     for lines in texts:
         for line in lines:

@@ -8,9 +8,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import PathLike
-    from typing import Protocol, overload
+    from typing import Protocol, TypeVar, overload
 
     from typing_extensions import Buffer
+
+    T_co = TypeVar("T_co", covariant=True)
+
+    class Members(Iterator[tuple[str, T_co]], Protocol[T_co]):
+        """What iter_tarfile gives."""
+
+        def close(self) -> None: ...
 
     class Readable(Protocol):
         """A file that is open for reading bytes."""
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
         max_member_bytes: int | None = None,
         max_header_bytes: int | None = None,
         strict: bool = True,
-    ) -> Iterator[tuple[str, memoryview]]: ...
+    ) -> Members[memoryview]: ...
     @overload
     def iter_tarfile(
         src: Readable | str | PathLike[str] | PathLike[bytes],
@@ -41,7 +48,7 @@ if TYPE_CHECKING:
         max_member_bytes: int | None = None,
         max_header_bytes: int | None = None,
         strict: bool = True,
-    ) -> Iterator[tuple[str, bytes]]: ...
+    ) -> Members[bytes]: ...
 
 
 def iter_tarfile(
@@ -52,7 +59,7 @@ def iter_tarfile(
     max_member_bytes: int | None = None,
     max_header_bytes: int | None = None,
     strict: bool = True,
-) -> Iterator[tuple[str, memoryview | bytes]]:
+) -> Members[memoryview | bytes]:
     """(name, data) of each regular file in a tar archive, in order.
 
     `src`: the archive's bytes (anything with the buffer protocol), whose members are memoryviews of it,

@@ -124,6 +124,32 @@ static stk_err made(stk_batch **out)
     return err;
 }
 
+/* Only what nobody else refers to can be written to. */
+static void writable_arrays(void)
+{
+    stk_batch *b;
+    stk_buffer *mem;
+    CHECK_EQ(stk_slab_pool_new(4, &pool), STK_OK);
+    CHECK_EQ(stk_batch_new(&(stk_batch_params){.capacity = 1, .pool = pool}, &b), STK_OK);
+    const stk_spec spec = {.dtype = STK_UINT8, .ndim = 1, .shape = {3}};
+    CHECK_EQ(stk_slab_take(pool, 3, &mem), STK_OK);
+    const uint8_t *bytes = stk_buffer_data(mem);
+    CHECK_EQ(stk_batch_add_array(b, "x", &spec, &mem), STK_OK);
+    CHECK(stk_batch_writable(b, 0) == bytes && !stk_batch_writable(b, 1));
+    stk_tensor t;
+    CHECK_EQ(stk_batch_array(b, 0, &t, &mem), STK_OK);
+    CHECK(!stk_batch_writable(b, 0));
+    stk_buffer_unref(&mem);
+    static uint8_t others[3];
+    CHECK_EQ(stk_buffer_wrap(others, 3, NULL, NULL, &mem), STK_OK);
+    CHECK_EQ(stk_batch_replace_array(b, 0, &spec, &mem), STK_OK);
+    CHECK(!stk_batch_writable(b, 0));
+    CHECK_EQ(stk_batch_copy_strings(b, "words", (const char *[]){"a"}), STK_OK);
+    CHECK(!stk_batch_writable(b, 1));
+    stk_batch_unref(&b);
+    stk_slab_pool_unref(&pool);
+}
+
 static void of_the_callers(void)
 {
     stk_batch *b;
@@ -179,5 +205,5 @@ static void survives_every_failure(void)
     stk_fault_arm(-1);
 }
 
-TESTS(TEST(fields), TEST(arrays_are_replaced), TEST(copies_share_arrays), TEST(of_the_callers),
-      TEST(survives_every_failure))
+TESTS(TEST(fields), TEST(arrays_are_replaced), TEST(copies_share_arrays), TEST(writable_arrays),
+      TEST(of_the_callers), TEST(survives_every_failure))

@@ -30,7 +30,8 @@ LAYERS = {
     "codec": {"base", "data"},
     "transform": {"base", "data"},
     "source": {"base", "exec", "data", "codec"},
-    "ops": {"base", "exec", "data", "graph", "codec", "transform", "source"},
+    "av": {"base", "data"},
+    "ops": {"av", "base", "exec", "data", "graph", "codec", "transform", "source"},
 }
 
 HEAP = "malloc calloc realloc free strdup strndup asprintf vasprintf aligned_alloc posix_memalign"

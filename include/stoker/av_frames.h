@@ -1,0 +1,97 @@
+/*
+ * stk_frames: decoded audio, video or one image; the decoder that makes them; and arrays of them.
+ *
+ *     stk_packets ──► stk_decoder (decode, cut to the window, filter) ──► stk_frames ──► array
+ *
+ * Frames never change once they were made, so they are shared by references.
+ *
+ * Threads: frames: any.  A decoder: one at a time; a second one is told STK_EAGAIN.
+ */
+#ifndef STK_AV_FRAMES_H
+#define STK_AV_FRAMES_H
+
+#include <stoker/av_packets.h>
+#include <stoker/tensor.h>
+
+STK_BEGIN
+
+typedef struct stk_frames stk_frames;
+
+typedef struct stk_frames_info {
+    stk_media media;
+    size_t num_frames;
+    stk_ratio time_base, frame_rate;
+    int64_t num_samples; /* of each channel, in all frames */
+    int sample_rate, num_channels;
+    char sample_fmt[STK_AV_NAME_SIZE];
+    int width, height, num_planes; /* of the first frame */
+    char pix_fmt[STK_AV_NAME_SIZE];
+    size_t num_failed; /* packets that could not be decoded, and were left out */
+} stk_frames_info;
+
+STK_API stk_frames *stk_frames_ref(stk_frames *frames);
+STK_API void stk_frames_unref(stk_frames **frames);
+STK_API void stk_frames_get_info(const stk_frames *frames, stk_frames_info *out);
+
+/* The times of the frames as multiples of info.time_base; INT64_MIN: not known. */
+STK_API void stk_frames_times(const stk_frames *frames, int64_t *out, size_t n);
+
+/* One pair of FFmpeg's metadata of the first frame, from *at 0 on; both live as long as the frames.
+ * False: no more. */
+STK_API bool stk_frames_metadata(const stk_frames *frames, size_t *at, const char **key,
+                                 const char **value);
+
+/* Frames with those of the given indices, in that order.  media: STK_MEDIA_NONE keeps it. */
+STK_API STK_NODISCARD stk_err stk_frames_pick(const stk_frames *frames, const size_t *indices,
+                                              size_t n, stk_media media, stk_frames **out,
+                                              stk_diag *diag);
+
+/*
+ * The array that `n` frames objects make: of one, `batched` false, its own shape
+ *
+ *     audio    planar: (channels, time); packed: (time, channels)
+ *     image    rgb24, rgba, bgr24...: (height, width, components), gray: (height, width, 1)
+ *              planes of one size, yuv444p, gbrp, gray16: (planes, height, width)
+ *              planes of several sizes, yuv420p, nv12, p010...: (1, rows, width), where the planes
+ *              follow each other
+ *     video    (frames, ...) of images
+ *
+ * and otherwise one more extent in front.  Elements are those of the format: planes are in the
+ * order in which FFmpeg stores them, big-endian samples stay so.
+ * STK_EINVAL: the objects differ in shape or format, or there are none.  STK_EUNSUPPORTED: a format
+ * whose pixels are no array; the text says what to convert to.
+ */
+STK_API STK_NODISCARD stk_err stk_frames_spec(const stk_frames *const *frames, size_t n,
+                                              bool batched, stk_spec *out, stk_diag *diag);
+
+/* Writes that array to `dst`, of `size` bytes, which must be those of the spec. */
+STK_API STK_NODISCARD stk_err stk_frames_copy(const stk_frames *const *frames, size_t n, void *dst,
+                                              size_t size, stk_diag *diag);
+
+typedef struct stk_decoder stk_decoder;
+
+typedef struct stk_decode_opts {
+    const char *decoder;        /* one of FFmpeg's; NULL: its first for the codec */
+    const char *const *options; /* of the decoder: name, value..., NULL; it has one thread */
+    const char *filter;         /* FFmpeg's filter text; NULL: frames as they were decoded */
+    bool strict;                /* a packet that cannot be decoded is an error */
+    int64_t max_frames;         /* no more frames than these; 0: all */
+    int64_t max_pixels;         /* of a frame; 0: 256 Mi */
+} stk_decode_opts;
+
+STK_API STK_NODISCARD stk_err stk_decoder_new(const stk_av_codec *codec,
+                                              const stk_decode_opts *opts, stk_decoder **out,
+                                              stk_diag *diag);
+STK_API void stk_decoder_free(stk_decoder **decoder);
+
+/* The frames that can be given, cut to the window of the packets if they have one.  `packets`:
+ * NULL, with flush only.  `flush`: these were the last; afterwards it begins anew.  *out may hold
+ * no frame.
+ * STK_ECORRUPT: a packet that cannot be decoded, if strict, or if none could.
+ * STK_EINVAL: wrong filters. */
+STK_API STK_NODISCARD stk_err stk_decoder_decode(stk_decoder *decoder, const stk_packets *packets,
+                                                 bool flush, stk_frames **out, stk_diag *diag);
+
+STK_END
+
+#endif /* STK_AV_FRAMES_H */

@@ -1,0 +1,229 @@
+#include "av/call.h"
+
+#include <errno.h>
+#include <libavutil/error.h>
+#include <libavutil/log.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/thread.h"
+
+typedef void log_fn(void *ctx, int level, const char *fmt, va_list args);
+
+static _Thread_local stk_av_call *current;
+static _Atomic(log_fn *) others; /* what was there before */
+static log_fn *const volatile
+    *slot; /* libavutil's pointer to its callback; never changes once set */
+static atomic_bool loud;
+
+static pthread_mutex_t entering = PTHREAD_MUTEX_INITIALIZER;
+static unsigned inside; /* calls in progress; guarded by `entering` */
+
+/* A line that FFmpeg puts together of several calls ends up as one. */
+static void keep(stk_av_call *call, void *ctx, const char *fmt, va_list args)
+{
+    char line[512];
+    const AVClass *cls = ctx ? *(AVClass **)ctx : NULL;
+    const char *name = cls && cls->item_name ? cls->item_name(ctx) : NULL;
+    vsnprintf(line, sizeof(line), fmt, args);
+    size_t n = strlen(line);
+    const bool ends = n && line[n - 1] == '\n';
+    while (n && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = '\0';
+    if (!n || strstr(call->lines, line)) return; /* the same again and again */
+    const size_t room = sizeof(call->lines) - call->used;
+    const bool begins = !call->used || call->lines[call->used - 1] == '\n';
+    const int wrote =
+        begins && name
+            ? snprintf(call->lines + call->used, room, "[%s] %s%s", name, line, ends ? "\n" : "")
+            : snprintf(call->lines + call->used, room, "%s%s", line, ends ? "\n" : "");
+    if (wrote > 0 && (size_t)wrote < room)
+        call->used += (size_t)wrote;
+    else
+        call->lines[call->used] = '\0'; /* does not fit: the first ones say most */
+}
+
+static void hear(void *ctx, int level, const char *fmt, va_list args)
+{
+    stk_av_call *call = current;
+    va_list again;
+    va_copy(again, args);
+    if (call && level <= AV_LOG_ERROR && level >= 0) keep(call, ctx, fmt, again);
+    va_end(again);
+    log_fn *next = atomic_load_explicit(&others, memory_order_acquire);
+    const bool pass = !call || atomic_load_explicit(&loud, memory_order_relaxed);
+    if (pass && next) next(ctx, level, fmt, args);
+}
+
+/* --- finding the callback that is there --- */
+
+typedef struct segment {
+    const uintptr_t *from;
+    size_t words;
+} segment;
+
+/* The largest writable segment of the library that `arg->from` lies in.  */
+static int find_segment(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    segment *s = arg;
+    (void)size;
+    const uintptr_t inside_of = (uintptr_t)s->from;
+    const ElfW(Phdr) *data = NULL;
+    bool here = false;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        const uintptr_t at = info->dlpi_addr + p->p_vaddr;
+        if (p->p_type != PT_LOAD) continue;
+        here |= inside_of >= at && inside_of - at < p->p_memsz;
+        if ((p->p_flags & PF_W) && (!data || p->p_memsz > data->p_memsz)) data = p;
+    }
+    if (!here) return 0;
+    const uintptr_t at = data ? info->dlpi_addr + data->p_vaddr : 0;
+    const uintptr_t first = (at + sizeof(uintptr_t) - 1) / sizeof(uintptr_t) * sizeof(uintptr_t);
+    s->from = (const uintptr_t *)first;
+    s->words = data ? (at + data->p_memsz - first) / sizeof(uintptr_t) : 0;
+    return 1;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__clang__)
+__attribute__((no_sanitize("address"))) /* reads all that another library has */
+#endif
+static void
+find_slot(const segment *s, uintptr_t *before)
+{
+    const volatile uintptr_t *words = s->from;
+    for (size_t i = 0; i < s->words; i++) before[i] = words[i];
+    av_log_set_callback(hear);
+    for (size_t i = 0; i < s->words && !slot; i++)
+        if (words[i] != before[i] && words[i] == (uintptr_t)hear) {
+            atomic_store_explicit(&others, (log_fn *)before[i], memory_order_release);
+            slot = (log_fn *const volatile *)(words + i);
+        }
+}
+
+void stk_av_call_start(void)
+{
+    segment s = {(const uintptr_t *)(uintptr_t)av_log_set_callback, 0};
+    atomic_store_explicit(&others, av_log_default_callback, memory_order_release);
+    const bool found = dl_iterate_phdr(find_segment, &s) && s.words;
+    uintptr_t *before = found ? stk_alloc(s.words * sizeof(*before)) : NULL;
+    if (before)
+        find_slot(&s, before);
+    else
+        av_log_set_callback(hear);
+    stk_free(before);
+    if (slot) av_log_set_callback(atomic_load_explicit(&others, memory_order_relaxed));
+}
+
+void stk_av_enter(stk_av_call *call, stk_diag *diag)
+{
+    call->outer = current;
+    call->diag = diag;
+    call->used = 0;
+    call->lines[0] = '\0';
+    current = call;
+    if (!slot) return;
+    pthread_mutex_lock(&entering);
+    inside++;
+    log_fn *there = *slot;
+    if (there != hear) { /* the first call, or somebody has put theirs in meanwhile */
+        atomic_store_explicit(&others, there, memory_order_release);
+        av_log_set_callback(hear);
+    }
+    pthread_mutex_unlock(&entering);
+}
+
+void stk_av_leave(stk_av_call *call)
+{
+    current = call->outer;
+    if (!slot) return;
+    pthread_mutex_lock(&entering);
+    if (--inside == 0 && *slot == hear)
+        av_log_set_callback(atomic_load_explicit(&others, memory_order_acquire));
+    pthread_mutex_unlock(&entering);
+}
+
+void stk_av_call_loud(void)
+{
+    atomic_store_explicit(&loud, true, memory_order_relaxed);
+}
+
+static stk_err code_of(int rc)
+{
+    switch (rc) {
+    case AVERROR(ENOMEM): return STK_ENOMEM;
+    case AVERROR(ENOENT): return STK_ENOTFOUND;
+    case AVERROR_OPTION_NOT_FOUND: return STK_EINVAL;
+    case AVERROR(EIO):
+    case AVERROR(EACCES):
+    case AVERROR(ECONNREFUSED):
+    case AVERROR(ETIMEDOUT):
+    case AVERROR(EPIPE): return STK_EIO;
+    case AVERROR_EXIT: return STK_ECANCELLED;
+    case AVERROR_PATCHWELCOME:
+    case AVERROR_DECODER_NOT_FOUND:
+    case AVERROR_DEMUXER_NOT_FOUND:
+    case AVERROR_FILTER_NOT_FOUND:
+    case AVERROR_BSF_NOT_FOUND:
+    case AVERROR_PROTOCOL_NOT_FOUND:
+    case AVERROR(ENOSYS): return STK_EUNSUPPORTED;
+    default: return STK_ECORRUPT;
+    }
+}
+
+/* Behind the text: FFmpeg's words and what it logged, on one line. */
+static void add(stk_av_call *call, const char *words)
+{
+    if (!call->diag) return;
+    char *text = call->diag->text;
+    const size_t room = sizeof(call->diag->text);
+    size_t n = strlen(text);
+    if (*words) n += (size_t)snprintf(text + n, room - n, ": %s", words);
+    while (call->used && call->lines[call->used - 1] == '\n') call->lines[--call->used] = '\0';
+    for (char *c = call->lines; *c; c++)
+        if (*c == '\n') *c = ';';
+    if (call->used && n < room) snprintf(text + n, room - n, " (%s)", call->lines);
+}
+
+static stk_err say(stk_av_call *call, stk_err err, const char *words, const char *fmt, va_list args)
+{
+    char text[1024];
+    vsnprintf(text, sizeof(text), fmt, args);
+    stk_diag_set(call->diag, err, "%s", text);
+    add(call, words);
+    return err;
+}
+
+stk_err stk_av_fail(stk_av_call *call, int rc, const char *fmt, ...)
+{
+    char words[AV_ERROR_MAX_STRING_SIZE] = "";
+    av_strerror(rc, words, sizeof(words));
+    va_list args;
+    va_start(args, fmt);
+    const stk_err err = say(call, code_of(rc), words, fmt, args);
+    va_end(args);
+    return err;
+}
+
+stk_err stk_av_wrong(stk_av_call *call, int rc, const char *fmt, ...)
+{
+    char words[AV_ERROR_MAX_STRING_SIZE] = "";
+    av_strerror(rc, words, sizeof(words));
+    va_list args;
+    va_start(args, fmt);
+    const stk_err err =
+        say(call, rc == AVERROR(ENOMEM) ? STK_ENOMEM : STK_EINVAL, words, fmt, args);
+    va_end(args);
+    return err;
+}
+
+stk_err stk_av_say(stk_av_call *call, stk_err err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say(call, err, "", fmt, args);
+    va_end(args);
+    return err;
+}

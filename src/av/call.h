@@ -1,0 +1,45 @@
+/*
+ * A call into FFmpeg: what it logs meanwhile on this thread becomes part of its error.
+ *
+ *     stk_av_call call;
+ *     stk_av_enter(&call, diag);
+ *     int rc = avformat_...();
+ *     if (rc < 0) err = stk_av_fail(&call, rc, "cannot seek");
+ *     stk_av_leave(&call);
+ *
+ * FFmpeg has one log callback for the whole process, and no function that tells which it is.  While
+ * a call here runs, and only then, ours is in its place, and passes on what other threads log to
+ * the one that was there.  Which one that was is found in the data of libavutil: the word that
+ * changes when av_log_set_callback is called.  Where that word is not found, ours stays, and passes
+ * on to FFmpeg's default.
+ *
+ * Threads: a call belongs to the thread that entered it.  Calls may be nested.
+ */
+#ifndef STK_AV_CALL_H
+#define STK_AV_CALL_H
+
+#include <stoker/error.h>
+
+typedef struct stk_av_call {
+    struct stk_av_call *outer;
+    stk_diag *diag;
+    size_t used;
+    char lines[1024]; /* the first errors that were logged */
+} stk_av_call;
+
+void stk_av_call_start(void); /* once */
+
+void stk_av_enter(stk_av_call *call, stk_diag *diag);
+void stk_av_leave(stk_av_call *call);
+
+/* Sets the diag: the text, FFmpeg's words for `rc`, and what was logged.  Gives the code that fits
+ * `rc`, where data was wrong (_fail) or an argument (_wrong).  stk_av_say: without a code of
+ * FFmpeg's. */
+stk_err stk_av_fail(stk_av_call *call, int rc, const char *fmt, ...) STK_PRINTF(3, 4);
+stk_err stk_av_wrong(stk_av_call *call, int rc, const char *fmt, ...) STK_PRINTF(3, 4);
+stk_err stk_av_say(stk_av_call *call, stk_err err, const char *fmt, ...) STK_PRINTF(3, 4);
+
+/* The log level was set by the user: from now on, what happens in calls is logged, too. */
+void stk_av_call_loud(void);
+
+#endif /* STK_AV_CALL_H */

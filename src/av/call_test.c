@@ -1,0 +1,99 @@
+/* What FFmpeg logs in a call is its error's; everybody else's callback stays. */
+#include <libavutil/error.h>
+#include <libavutil/log.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "av/call.h"
+#include "tests/check.h"
+
+static int heard;
+
+static void theirs(void *ctx, int level, const char *fmt, va_list args)
+{
+    (void)ctx;
+    (void)level;
+    (void)fmt;
+    (void)args;
+    heard++;
+}
+
+static void *log_one(void *arg)
+{
+    (void)arg;
+    av_log(NULL, AV_LOG_ERROR, "from another thread\n");
+    return NULL;
+}
+
+static void lines_become_the_error(void)
+{
+    stk_av_call call;
+    stk_diag diag;
+    stk_av_enter(&call, &diag);
+    av_log(NULL, AV_LOG_ERROR, "first %d\n", 1);
+    av_log(NULL, AV_LOG_ERROR, "first %d\n", 1);
+    av_log(NULL, AV_LOG_WARNING, "not this\n");
+    av_log(NULL, AV_LOG_ERROR, "in ");
+    av_log(NULL, AV_LOG_ERROR, "parts\n");
+    CHECK_EQ(stk_av_fail(&call, AVERROR_INVALIDDATA, "cannot %s", "read"), STK_ECORRUPT);
+    stk_av_leave(&call);
+    CHECK(!strcmp(diag.text, "cannot read: Invalid data found when processing input (first 1;in "
+                             "parts)"));
+}
+
+static void others_hear_what_is_theirs(void)
+{
+    stk_av_call call, inner;
+    pthread_t thread;
+    heard = 0;
+    av_log_set_callback(theirs);
+    av_log(NULL, AV_LOG_ERROR, "outside\n");
+    CHECK_EQ(heard, 1);
+    stk_av_enter(&call, NULL);
+    stk_av_enter(&inner, NULL);
+    av_log(NULL, AV_LOG_ERROR, "inside\n");
+    CHECK_EQ(heard, 1);
+    CHECK_EQ(pthread_create(&thread, NULL, log_one, NULL), 0);
+    pthread_join(thread, NULL);
+    CHECK_EQ(heard, 2);
+    stk_av_leave(&inner);
+    stk_av_leave(&call);
+    av_log(NULL, AV_LOG_ERROR, "outside\n");
+    CHECK_EQ(heard, 3);
+}
+
+static void a_long_log_is_cut(void)
+{
+    stk_av_call call;
+    stk_diag diag;
+    stk_av_enter(&call, &diag);
+    for (int i = 0; i < 1000; i++) av_log(NULL, AV_LOG_ERROR, "line %d of many\n", i);
+    CHECK_EQ(stk_av_say(&call, STK_EIO, "no"), STK_EIO);
+    stk_av_leave(&call);
+    CHECK(strstr(diag.text, "no (line 0 of many;line 1 of many"));
+    CHECK(strlen(diag.text) < sizeof(diag.text));
+}
+
+static void codes(void)
+{
+    stk_av_call call;
+    stk_av_enter(&call, NULL);
+    CHECK_EQ(stk_av_fail(&call, AVERROR(ENOMEM), "x"), STK_ENOMEM);
+    CHECK_EQ(stk_av_fail(&call, AVERROR(ENOENT), "x"), STK_ENOTFOUND);
+    CHECK_EQ(stk_av_fail(&call, AVERROR(EINVAL), "x"), STK_ECORRUPT);
+    CHECK_EQ(stk_av_wrong(&call, AVERROR(EINVAL), "x"), STK_EINVAL);
+    CHECK_EQ(stk_av_wrong(&call, AVERROR(ENOMEM), "x"), STK_ENOMEM);
+    CHECK_EQ(stk_av_fail(&call, AVERROR_DECODER_NOT_FOUND, "x"), STK_EUNSUPPORTED);
+    stk_av_leave(&call);
+}
+
+int main(void)
+{
+    stk_av_call_start();
+    lines_become_the_error();
+    others_hear_what_is_theirs();
+    lines_become_the_error();
+    a_long_log_is_cut();
+    codes();
+    return 0;
+}

@@ -1,0 +1,36 @@
+/*
+ * What differs between FFmpeg 5.1, 6, 7 and 8, and nothing else: no other file asks for a version.
+ *
+ * libavformat 59 is FFmpeg 5, 60 is 6, 61 is 7, 62 is 8; 5.1 is the oldest, for its channel
+ * layouts.
+ */
+#ifndef STK_AV_COMPAT_H
+#define STK_AV_COMPAT_H
+
+#include <libavcodec/avcodec.h>
+#include <libavcodec/bsf.h>
+#include <libavfilter/avfilter.h>
+#include <libavformat/avformat.h>
+#include <libavutil/channel_layout.h>
+#include <libavutil/opt.h>
+
+#if LIBAVFORMAT_VERSION_INT < AV_VERSION_INT(59, 27, 100)
+#error "FFmpeg 5.1 or later is needed"
+#endif
+
+/* 6.1: side data of a stream is part of its codec parameters. */
+#define COMPAT_PAR_SIDE_DATA (LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 30, 100))
+
+/* 7.0: frames and filter inputs know colour space and range. */
+#define COMPAT_FILTER_COLOR (LIBAVFILTER_VERSION_INT >= AV_VERSION_INT(10, 1, 100))
+
+/* 6.0: the duration of a frame has this name. */
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
+#define compat_duration(frame) ((frame)->duration)
+#else
+#define compat_duration(frame) ((frame)->pkt_duration)
+#endif
+
+/* 6.0: frame numbers and the like are 64 bits; nothing here uses them. */
+
+#endif /* STK_AV_COMPAT_H */

@@ -1,0 +1,285 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <libavutil/dict.h>
+
+#include "av/bitstream.h"
+#include "av/call.h"
+#include "av/demuxer.h"
+#include "av/module.h"
+#include "base/alloc.h"
+
+#define DEFAULT_MAX_BYTES ((size_t)4 << 30)
+
+static bool enter(stk_demuxer *d, stk_diag *diag)
+{
+    if (!atomic_flag_test_and_set_explicit(&d->busy, memory_order_acquire)) return true;
+    stk_diag_set(diag, STK_EAGAIN,
+                 "the demuxer is in use by another thread: one thread at a time may use it");
+    return false;
+}
+
+static void leave(stk_demuxer *d)
+{
+    atomic_flag_clear_explicit(&d->busy, memory_order_release);
+}
+
+stk_err stk_demuxer_fail(stk_demuxer *d, stk_av_call *call, int rc, const char *what)
+{
+    const av_input *in = &d->input;
+    if (atomic_load_explicit(&in->cancelled, memory_order_acquire))
+        return stk_av_say(call, STK_ECANCELLED, "%s: %s: cancelled", what, in->name);
+    if (in->late)
+        return stk_av_say(call, STK_ETIMEOUT, "%s: %s: took longer than %g s, the timeout", what,
+                          in->name, (double)in->timeout / 1e9);
+    if (in->refused[0])
+        return stk_av_say(call, STK_EUNSUPPORTED,
+                          "%s: %s refers to '%s', which was not opened: an input may only name "
+                          "others with protocols=[...]",
+                          what, in->name, in->refused);
+    if (in->os_error) {
+        stk_diag_errno(call->diag, in->os_error, "%s: %s", what, in->name);
+        return STK_EIO;
+    }
+    return stk_av_fail(call, rc, "%s: %s", what, in->name);
+}
+
+/* --- opening --- */
+
+/* User's options, and what must not be opened.  A name that FFmpeg does not know is found out
+ * afterwards: it leaves it in the dictionary. */
+static stk_err make_options(const stk_demux_opts *opts, AVDictionary **out, stk_diag *diag)
+{
+    int rc = 0;
+    for (const char *const *o = opts->options; o && *o && rc >= 0; o += 2)
+        rc = av_dict_set(out, o[0], o[1], 0);
+    /* Where io_open is not asked, as by the concat demuxer, this is: no protocol has that name. */
+    if (rc >= 0)
+        rc = av_dict_set(out, "protocol_whitelist", opts->protocols ? opts->protocols : "none", 0);
+    return rc < 0 ? stk_diag_set(diag, STK_ENOMEM, "no memory for options") : STK_OK;
+}
+
+static stk_err open_format(stk_demuxer *d, const stk_demux_opts *opts, AVDictionary **options,
+                           stk_av_call *call)
+{
+    const AVInputFormat *format = NULL;
+    if (opts->format && !(format = av_find_input_format(opts->format)))
+        return stk_av_say(call, STK_EUNSUPPORTED, "this FFmpeg has no demuxer '%s'", opts->format);
+    if (!(d->fc = avformat_alloc_context())) return stk_av_say(call, STK_ENOMEM, "no memory");
+    d->fc->pb = d->input.io;
+    d->fc->interrupt_callback = (AVIOInterruptCB){av_input_interrupted, &d->input};
+    if (!opts->protocols) d->fc->io_open = av_input_refuse;
+    /* Frees d->fc when it fails. */
+    const int rc = avformat_open_input(&d->fc, d->input.name, format, options);
+    if (rc < 0) return stk_demuxer_fail(d, call, rc, "Failed to open the input");
+    const AVDictionaryEntry *unknown = av_dict_get(*options, "", NULL, AV_DICT_IGNORE_SUFFIX);
+    if (unknown)
+        return stk_av_say(call, STK_EINVAL, "%s: the demuxer '%s' has no option '%s'",
+                          d->input.name, d->fc->iformat->name, unknown->key);
+    return STK_OK;
+}
+
+static stk_err open_all(stk_demuxer *d, const stk_av_input *input, const stk_demux_opts *opts,
+                        stk_diag *diag)
+{
+    stk_av_call call;
+    AVDictionary *options = NULL;
+    stk_err err = av_input_init(&d->input, input, opts, diag);
+    if (err && err != STK_EINVAL) stk_diag_prefix(diag, "Failed to open the input");
+    if (err) return err;
+    err = make_options(opts, &options, diag);
+    if (!err) {
+        stk_av_enter(&call, diag);
+        av_input_begin(&d->input);
+        err = open_format(d, opts, &options, &call);
+        if (!err) {
+            const int rc = avformat_find_stream_info(d->fc, NULL);
+            if (rc < 0) err = stk_demuxer_fail(d, &call, rc, "Failed to open the input");
+        }
+        stk_av_leave(&call);
+    }
+    av_dict_free(&options);
+    return err;
+}
+
+stk_err mod_demuxer_open(const stk_av_input *input, const stk_demux_opts *opts, stk_demuxer **out,
+                         stk_diag *diag)
+{
+    static const stk_demux_opts none;
+    stk_demuxer *d = *out = stk_alloc_zero(1, sizeof(*d));
+    if (!d) {
+        if (input->reader && input->reader->close) input->reader->close(input->reader->ctx);
+        return stk_diag_set(diag, STK_ENOMEM, "no memory for a demuxer");
+    }
+    if (!opts) opts = &none;
+    d->max_bytes = opts->max_bytes ? opts->max_bytes : DEFAULT_MAX_BYTES;
+    d->fresh = true;
+    atomic_flag_clear(&d->busy);
+    stk_err err = open_all(d, input, opts, diag);
+    if (!err && !(d->packet = av_packet_alloc())) err = stk_diag_set(diag, STK_ENOMEM, "no memory");
+    if (err) mod_demuxer_free(out);
+    return err;
+}
+
+void mod_demuxer_free(stk_demuxer **pd)
+{
+    stk_demuxer *d = *pd;
+    *pd = NULL;
+    if (!d) return;
+    stk_av_call call;
+    stk_av_enter(&call, NULL);
+    avformat_close_input(&d->fc);
+    av_packet_free(&d->packet);
+    av_input_fini(&d->input);
+    stk_av_leave(&call);
+    stk_free(d);
+}
+
+void mod_demuxer_cancel(stk_demuxer *d)
+{
+    av_input_cancel(&d->input);
+}
+
+/* --- streams --- */
+
+static enum AVMediaType type_of(stk_media media)
+{
+    return media == STK_MEDIA_AUDIO ? AVMEDIA_TYPE_AUDIO : AVMEDIA_TYPE_VIDEO;
+}
+
+int mod_demuxer_best(const stk_demuxer *d, stk_media media)
+{
+    const int i = av_find_best_stream(d->fc, type_of(media), -1, -1, NULL, 0);
+    return i < 0 ? -1 : i;
+}
+
+int mod_demuxer_num_streams(const stk_demuxer *d)
+{
+    return (int)d->fc->nb_streams;
+}
+
+static stk_err codec_of(stk_demuxer *d, int stream, stk_media media, stk_av_codec **out,
+                        stk_diag *diag)
+{
+    *out = NULL;
+    if (stream < 0 || stream >= (int)d->fc->nb_streams)
+        return stk_diag_set(diag, STK_ENOTFOUND, "%s: there is no stream %d, of %u", d->input.name,
+                            stream, d->fc->nb_streams);
+    AVStream *st = d->fc->streams[stream];
+    const enum AVMediaType type = st->codecpar->codec_type;
+    if (media == STK_MEDIA_NONE)
+        media = type == AVMEDIA_TYPE_AUDIO   ? STK_MEDIA_AUDIO
+                : type == AVMEDIA_TYPE_VIDEO ? STK_MEDIA_VIDEO
+                                             : STK_MEDIA_NONE;
+    if (media == STK_MEDIA_NONE || type_of(media) != type)
+        return stk_diag_set(diag, STK_ENOTFOUND,
+                            "%s: stream %d is neither audio nor video, or not "
+                            "what was asked for",
+                            d->input.name, stream);
+    const AVRational rate = av_guess_frame_rate(d->fc, st, NULL);
+    const stk_err err = stk_av_codec_make(media, st->codecpar, st->time_base, rate, out);
+    return err ? stk_diag_set(diag, err, "no memory for a codec") : STK_OK;
+}
+
+stk_err mod_demuxer_codec(stk_demuxer *d, int stream, stk_media media, stk_av_codec **out,
+                          stk_diag *diag)
+{
+    *out = NULL;
+    if (!enter(d, diag)) return STK_EAGAIN;
+    const stk_err err = codec_of(d, stream, media, out, diag);
+    leave(d);
+    return err;
+}
+
+/* Only these streams are read. */
+static void select_streams(stk_demuxer *d, const int *streams, size_t n)
+{
+    for (unsigned i = 0; i < d->fc->nb_streams; i++) {
+        bool wanted = false;
+        for (size_t k = 0; k < n; k++) wanted |= streams[k] == (int)i;
+        d->fc->streams[i]->discard = wanted ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+    }
+}
+
+static stk_err read_best(stk_demuxer *d, stk_media media, const stk_window *window,
+                         stk_packets **out, stk_diag *diag)
+{
+    static const char *const kinds[] = {"", "audio", "video", "video or image"};
+    const int stream = mod_demuxer_best(d, media);
+    if (stream < 0)
+        return stk_diag_set(diag, STK_ENOTFOUND, "%s: there is no %s stream", d->input.name,
+                            kinds[media]);
+    stk_av_codec *codec = NULL;
+    stk_err err = codec_of(d, stream, media, &codec, diag);
+    if (err) return err;
+    select_streams(d, &stream, 1);
+    err = stk_packets_make(media, codec, codec->time_base, window, d->input.name, out);
+    if (err) stk_diag_set(diag, err, "no memory for packets");
+    mod_av_codec_unref(&codec);
+    if (err) return err;
+
+    stk_av_call call;
+    stk_av_enter(&call, diag);
+    err = stk_demuxer_fill(d, stream, *out, &call);
+    stk_av_leave(&call);
+    if (err) mod_packets_unref(out);
+    return err;
+}
+
+/* The packets as the bitstream filters make them. */
+static stk_err through(const char *filters, stk_packets **packets, stk_diag *diag)
+{
+    stk_bsf *bsf = NULL;
+    stk_packets *made = NULL;
+    stk_err err = mod_bsf_new((*packets)->codec, filters, &bsf, diag);
+    if (!err) err = mod_bsf_filter(bsf, *packets, true, &made, diag);
+    mod_bsf_free(&bsf);
+    mod_packets_unref(packets);
+    *packets = made;
+    return err;
+}
+
+stk_err mod_demuxer_read(stk_demuxer *d, stk_media media, const stk_window *window, const char *bsf,
+                         stk_packets **out, stk_diag *diag)
+{
+    *out = NULL;
+    if (media < STK_MEDIA_AUDIO || media > STK_MEDIA_IMAGE)
+        return stk_diag_set(diag, STK_EINVAL, "what to read is audio, video or an image");
+    stk_err err = window ? stk_window_check(window, diag) : STK_OK;
+    if (err) return err;
+    if (!enter(d, diag)) return STK_EAGAIN;
+    err = read_best(d, media, window, out, diag);
+    leave(d);
+    if (!err && bsf && *bsf) err = through(bsf, out, diag);
+    return err;
+}
+
+static stk_err check_streams(const stk_demuxer *d, const int *streams, size_t n, stk_diag *diag)
+{
+    if (!n) return stk_diag_set(diag, STK_EINVAL, "streaming needs at least one stream");
+    for (size_t i = 0; i < n; i++)
+        if (streams[i] < 0 || streams[i] >= (int)d->fc->nb_streams)
+            return stk_diag_set(diag, STK_ENOTFOUND, "%s: there is no stream %d, of %u",
+                                d->input.name, streams[i], d->fc->nb_streams);
+    return STK_OK;
+}
+
+stk_err mod_demuxer_next(stk_demuxer *d, const int *streams, size_t n, stk_ratio duration,
+                         size_t num_packets, stk_packets **out, stk_diag *diag)
+{
+    for (size_t i = 0; i < n; i++) out[i] = NULL;
+    if (!enter(d, diag)) return STK_EAGAIN;
+    stk_err err = check_streams(d, streams, n, diag);
+    if (!err) {
+        stk_av_call call;
+        select_streams(d, streams, n);
+        stk_av_enter(&call, diag);
+        err = stk_demuxer_stream(d, &(stk_demuxer_part){streams, n, duration, num_packets}, out,
+                                 &call);
+        stk_av_leave(&call);
+    }
+    for (size_t i = 0; err && i < n; i++) mod_packets_unref(&out[i]);
+    leave(d);
+    return err;
+}

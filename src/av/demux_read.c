@@ -1,0 +1,246 @@
+#include <inttypes.h>
+
+#include "av/demuxer.h"
+#include "av/module.h"
+
+enum {
+    MAX_TRIES = 24,      /* of seeking further back; each goes twice as far as the one before */
+    AUDIO_PREROLL = 250, /* ms that decoders of audio need before what they decode is right */
+    OUT_OF_ORDER = 300,  /* ms that pictures may be shown out of order, where only that is known */
+};
+
+/* One packet into d->packet.  STK_EEND: no more. */
+static stk_err next_packet(stk_demuxer *d, stk_av_call *call)
+{
+    if (d->held) {
+        d->held = false;
+        return STK_OK;
+    }
+    av_packet_unref(d->packet);
+    av_input_begin(&d->input);
+    d->fresh = false;
+    int rc;
+    do rc = av_read_frame(d->fc, d->packet);
+    while (rc == AVERROR(EAGAIN) && !av_input_interrupted(&d->input));
+    if (rc >= 0) return STK_OK;
+    const AVIOContext *io = d->fc->pb;
+    if (rc == AVERROR_EOF && io && io->error < 0 && io->error != AVERROR_EOF) rc = io->error;
+    if (rc == AVERROR_EOF && !d->input.os_error && !av_input_interrupted(&d->input))
+        return STK_EEND;
+    return stk_demuxer_fail(d, call, rc, "cannot read");
+}
+
+/* --- seeking --- */
+
+static int64_t ms_in(AVRational tb, int64_t ms)
+{
+    return av_rescale_q(ms, (AVRational){1, 1000}, tb);
+}
+
+static bool seekable(const stk_demuxer *d)
+{
+    return !d->fc->pb || (d->fc->pb->seekable & AVIO_SEEKABLE_NORMAL);
+}
+
+/* To the first packet. */
+static stk_err rewind_to_start(stk_demuxer *d, int stream, stk_av_call *call)
+{
+    if (d->fresh) return STK_OK;
+    d->held = false;
+    const AVStream *st = d->fc->streams[stream];
+    int64_t start = st->start_time != AV_NOPTS_VALUE ? st->start_time : 0;
+    const AVIndexEntry *first = avformat_index_get_entry(d->fc->streams[stream], 0);
+    if (first && first->timestamp < start) start = first->timestamp;
+    av_input_begin(&d->input);
+    int rc =
+        seekable(d) ? av_seek_frame(d->fc, stream, start, AVSEEK_FLAG_BACKWARD) : AVERROR(ESPIPE);
+    if (rc < 0 && seekable(d) && !av_input_interrupted(&d->input))
+        rc = av_seek_frame(d->fc, -1, 0, AVSEEK_FLAG_BYTE);
+    if (rc >= 0) return STK_OK;
+    if (av_input_interrupted(&d->input)) return stk_demuxer_fail(d, call, rc, "cannot seek");
+    return stk_av_say(call, STK_EUNSUPPORTED,
+                      "%s: cannot go back to its beginning: open it again for each use",
+                      d->input.name);
+}
+
+/* To a key frame at `at` or before; *at_start: it is the first one, by all that is known. */
+static stk_err seek_back(stk_demuxer *d, int stream, int64_t at, bool *at_start, stk_av_call *call)
+{
+    const AVStream *st = d->fc->streams[stream];
+    *at_start = (st->start_time != AV_NOPTS_VALUE && at <= st->start_time) || !seekable(d);
+    if (!*at_start) {
+        av_input_begin(&d->input);
+        d->fresh = d->held = false;
+        const int rc = av_seek_frame(d->fc, stream, at, AVSEEK_FLAG_BACKWARD);
+        if (rc >= 0) return STK_OK;
+        if (av_input_interrupted(&d->input)) return stk_demuxer_fail(d, call, rc, "cannot seek");
+        *at_start = true;
+    }
+    return rewind_to_start(d, stream, call);
+}
+
+/* --- reading what a window needs --- */
+
+typedef struct scan {
+    int stream;
+    stk_packets *packets;
+    bool at_start; /* there is nothing before it */
+    bool has_key;
+    bool again;    /* the window starts before what can be decoded from here */
+    bool disorder; /* times that are not in the order they should be in: read further */
+    int64_t seen;  /* when the first packet is decoded */
+} scan;
+
+/* Everything that comes now is behind the window. */
+static bool is_past(scan *s, const AVPacket *p)
+{
+    const stk_packets *w = s->packets;
+    if (!w->windowed) return false;
+    if (p->pts != AV_NOPTS_VALUE && p->dts != AV_NOPTS_VALUE && p->pts < p->dts) s->disorder = true;
+    /* What is shown before the end is decoded before the end, and so is all it refers to. */
+    const bool exact = p->dts != AV_NOPTS_VALUE && p->pts != AV_NOPTS_VALUE && !s->disorder;
+    const int64_t at = p->dts != AV_NOPTS_VALUE ? p->dts : p->pts;
+    const int64_t margin = exact ? 0 : ms_in(w->time_base, OUT_OF_ORDER);
+    return at != AV_NOPTS_VALUE && w->end <= INT64_MAX - margin && at >= w->end + margin;
+}
+
+/* Whether the packet is wanted; s->again: all of it must be read from further back. */
+static bool wanted(scan *s, const AVPacket *p)
+{
+    const stk_packets *w = s->packets;
+    if (s->seen == AV_NOPTS_VALUE) s->seen = p->dts != AV_NOPTS_VALUE ? p->dts : p->pts;
+    if (!w->windowed || s->has_key || s->at_start) return true;
+    int64_t at = stk_packet_time(p);
+    if (p->pts == AV_NOPTS_VALUE)
+        at += ms_in(w->time_base, OUT_OF_ORDER); /* shown later than that */
+    s->has_key = p->flags & AV_PKT_FLAG_KEY;
+    /* A picture that is shown before its key frame needs the key frame before that one. */
+    s->again = at > w->first;
+    return s->has_key;
+}
+
+static stk_err no_times(stk_demuxer *d, stk_av_call *call)
+{
+    return stk_av_say(call, STK_EUNSUPPORTED,
+                      "%s: the stream has no times, so no window can be cut out of it",
+                      d->input.name);
+}
+
+static stk_err read_on(stk_demuxer *d, scan *s, stk_av_call *call)
+{
+    stk_packets *w = s->packets;
+    stk_err err;
+    while (!(err = next_packet(d, call))) {
+        AVPacket *p = d->packet;
+        if (p->stream_index != s->stream) continue;
+        if (w->windowed && stk_packet_time(p) == AV_NOPTS_VALUE) return no_times(d, call);
+        const bool want = wanted(s, p);
+        if (s->again) return STK_OK;
+        if (is_past(s, p)) return STK_OK;
+        if (!want) continue;
+        if (w->bytes + (size_t)p->size > d->max_bytes)
+            return stk_av_say(call, STK_ELIMIT,
+                              "%s: more than %zu bytes of packets; the limit is "
+                              "max_bytes",
+                              d->input.name, d->max_bytes);
+        if (stk_packets_add(w, p)) return stk_av_say(call, STK_ENOMEM, "no memory for packets");
+        if (w->media == STK_MEDIA_IMAGE) return STK_OK;
+    }
+    return err == STK_EEND ? STK_OK : err;
+}
+
+static int64_t before(int64_t at, int64_t by)
+{
+    return at < INT64_MIN + 1 + by ? INT64_MIN + 1 : at - by;
+}
+
+stk_err stk_demuxer_fill(stk_demuxer *d, int stream, stk_packets *packets, stk_av_call *call)
+{
+    scan s = {.stream = stream, .packets = packets, .seen = AV_NOPTS_VALUE};
+    if (!packets->windowed) {
+        stk_err err = rewind_to_start(d, stream, call);
+        s.at_start = true;
+        if (!err) err = read_on(d, &s, call);
+        if (!err && !packets->n)
+            err = stk_av_say(call, STK_ECORRUPT, "%s: the stream holds no packet", d->input.name);
+        return err;
+    }
+    int64_t at = packets->first;
+    int64_t step = ms_in(packets->time_base, 1000);
+    if (step < 1) step = 1;
+    if (packets->media == STK_MEDIA_AUDIO)
+        at = before(at, ms_in(packets->time_base, AUDIO_PREROLL));
+    for (int tries = 0;; tries++) {
+        stk_err err = tries < MAX_TRIES ? seek_back(d, stream, at, &s.at_start, call)
+                                        : rewind_to_start(d, stream, call);
+        if (tries == MAX_TRIES) s.at_start = true;
+        if (!err) err = read_on(d, &s, call);
+        const bool nothing = s.seen == AV_NOPTS_VALUE && !s.at_start; /* it went to the end */
+        if (err || (!s.again && !nothing)) return err;
+        /* Where there is an index, one before the key frame is the key frame before. */
+        at = before(tries || nothing || s.seen > at ? at : s.seen, tries ? step : 1);
+        if (tries) step = step > INT64_MAX / 2 ? step : step * 2;
+        s = (scan){.stream = stream, .packets = packets, .seen = AV_NOPTS_VALUE};
+    }
+}
+
+/* --- going on --- */
+
+static bool complete(const stk_demuxer_part *part, stk_packets *const *out)
+{
+    size_t have = 0;
+    for (size_t i = 0; i < part->n; i++) have += out[i] ? out[i]->n : 0;
+    return part->num_packets && have >= part->num_packets;
+}
+
+/* The packet goes to its stream's packets, which are made when the first one comes. */
+static stk_err file(stk_demuxer *d, const stk_demuxer_part *part, stk_packets **out,
+                    stk_av_call *call)
+{
+    for (size_t i = 0; i < part->n; i++) {
+        if (part->streams[i] != d->packet->stream_index) continue;
+        const AVStream *st = d->fc->streams[part->streams[i]];
+        const stk_media media =
+            st->codecpar->codec_type == AVMEDIA_TYPE_AUDIO ? STK_MEDIA_AUDIO : STK_MEDIA_VIDEO;
+        stk_err err = STK_OK;
+        if (!out[i])
+            err = stk_packets_make(media, NULL, st->time_base, NULL, d->input.name, &out[i]);
+        if (!err && out[i]->bytes + (size_t)d->packet->size > d->max_bytes)
+            return stk_av_say(call, STK_ELIMIT,
+                              "%s: more than %zu bytes of packets; the limit is "
+                              "max_bytes",
+                              d->input.name, d->max_bytes);
+        if (!err) err = stk_packets_add(out[i], d->packet);
+        return err ? stk_av_say(call, err, "no memory for packets") : STK_OK;
+    }
+    return STK_OK;
+}
+
+stk_err stk_demuxer_stream(stk_demuxer *d, const stk_demuxer_part *part, stk_packets **out,
+                           stk_av_call *call)
+{
+    int64_t begin = AV_NOPTS_VALUE; /* of the first packet, in `tb` */
+    AVRational tb = {0, 1};
+    stk_err err;
+    while (!complete(part, out) && !(err = next_packet(d, call))) {
+        const AVRational own = d->fc->streams[d->packet->stream_index]->time_base;
+        const int64_t at = d->packet->dts != AV_NOPTS_VALUE ? d->packet->dts : d->packet->pts;
+        if (begin == AV_NOPTS_VALUE) {
+            begin = at;
+            tb = own;
+        }
+        if (part->duration.den && at != AV_NOPTS_VALUE && begin != AV_NOPTS_VALUE) {
+            const int64_t gone = at - av_rescale_q(begin, tb, own);
+            if (gone >= stk_ticks(part->duration, own) && gone > 0) {
+                d->held = true;
+                return STK_OK;
+            }
+        }
+        err = file(d, part, out, call);
+        if (err) return err;
+    }
+    bool any = false;
+    for (size_t i = 0; i < part->n; i++) any |= out[i] != NULL;
+    if (complete(part, out)) return STK_OK;
+    return err == STK_EEND && any ? STK_OK : err;
+}

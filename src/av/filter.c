@@ -1,0 +1,139 @@
+#include "av/filter.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <libavfilter/buffersink.h>
+#include <libavfilter/buffersrc.h>
+#include <libavutil/pixdesc.h>
+
+#include "av/module.h"
+
+void av_filter_fini(av_filter *f)
+{
+    avfilter_graph_free(&f->graph);
+    av_frame_free(&f->like);
+    av_frame_free(&f->got);
+    *f = (av_filter){0};
+}
+
+/* What comes in, as FFmpeg's buffer filters want to be told. */
+static AVBufferSrcParameters *describe(const av_filter_input *input, const AVFrame *frame)
+{
+    AVBufferSrcParameters *p = av_buffersrc_parameters_alloc();
+    if (!p) return NULL;
+    p->format = frame->format;
+    p->time_base = input->time_base;
+    if (input->audio) {
+        p->sample_rate = frame->sample_rate;
+        if (av_channel_layout_copy(&p->ch_layout, &frame->ch_layout) < 0) av_freep(&p);
+        return p;
+    }
+    p->width = frame->width;
+    p->height = frame->height;
+    p->sample_aspect_ratio = frame->sample_aspect_ratio;
+    if (input->frame_rate.num > 0) p->frame_rate = input->frame_rate;
+#if COMPAT_FILTER_COLOR
+    p->color_space = frame->colorspace;
+    p->color_range = frame->color_range;
+#endif
+    return p;
+}
+
+static int add_source(av_filter *f, const av_filter_input *input, const AVFrame *frame)
+{
+    const AVFilter *filter = avfilter_get_by_name(input->audio ? "abuffer" : "buffer");
+    f->source = avfilter_graph_alloc_filter(f->graph, filter, "in");
+    AVBufferSrcParameters *p = f->source ? describe(input, frame) : NULL;
+    if (!p) return AVERROR(ENOMEM);
+    int rc = av_buffersrc_parameters_set(f->source, p);
+    if (input->audio) av_channel_layout_uninit(&p->ch_layout);
+    av_free(p);
+    if (rc >= 0) rc = avfilter_init_str(f->source, NULL);
+    return rc;
+}
+
+static stk_err parse(av_filter *f, const av_filter_input *input, stk_av_call *call)
+{
+    AVFilterInOut *ins = avfilter_inout_alloc(), *outs = avfilter_inout_alloc();
+    int rc = ins && outs ? 0 : AVERROR(ENOMEM);
+    if (rc >= 0) { /* seen from the text: its input is the end of the source */
+        *outs = (AVFilterInOut){.name = av_strdup("in"), .filter_ctx = f->source};
+        *ins = (AVFilterInOut){.name = av_strdup("out"), .filter_ctx = f->sink};
+        rc = avfilter_graph_parse_ptr(f->graph, input->text, &ins, &outs, NULL);
+    }
+    avfilter_inout_free(&ins);
+    avfilter_inout_free(&outs);
+    if (rc >= 0) rc = avfilter_graph_config(f->graph, NULL);
+    return rc < 0 ? stk_av_wrong(call, rc, "filters '%s'", input->text) : STK_OK;
+}
+
+static stk_err begin(av_filter *f, const av_filter_input *input, const AVFrame *frame,
+                     stk_av_call *call)
+{
+    av_filter_fini(f);
+    f->graph = avfilter_graph_alloc();
+    f->like = av_frame_alloc();
+    f->got = av_frame_alloc();
+    if (!f->graph || !f->like || !f->got || av_frame_ref(f->like, frame) < 0)
+        return stk_av_say(call, STK_ENOMEM, "no memory for filters");
+    f->graph->nb_threads = 1;
+    int rc = add_source(f, input, frame);
+    if (rc < 0)
+        return stk_av_wrong(call, rc, "filters '%s': these frames cannot be put in", input->text);
+    const AVFilter *sink = avfilter_get_by_name(input->audio ? "abuffersink" : "buffersink");
+    rc = avfilter_graph_create_filter(&f->sink, sink, "out", NULL, NULL, f->graph);
+    if (rc < 0) return stk_av_wrong(call, rc, "filters '%s'", input->text);
+    return parse(f, input, call);
+}
+
+static bool fits(const AVFrame *a, const AVFrame *b, bool audio)
+{
+    if (a->format != b->format) return false;
+    if (audio)
+        return a->sample_rate == b->sample_rate &&
+               !av_channel_layout_compare(&a->ch_layout, &b->ch_layout);
+    return a->width == b->width && a->height == b->height;
+}
+
+static stk_err pull(av_filter *f, const av_filter_input *input, stk_frames *out, stk_av_call *call)
+{
+    for (;;) {
+        const int rc = av_buffersink_get_frame(f->sink, f->got);
+        if (rc == AVERROR(EAGAIN) || rc == AVERROR_EOF) return STK_OK;
+        if (rc < 0) return stk_av_fail(call, rc, "filters '%s'", input->text);
+        out->time_base = av_buffersink_get_time_base(f->sink);
+        if (!input->audio) out->frame_rate = av_buffersink_get_frame_rate(f->sink);
+        const stk_err err = stk_frames_add(out, f->got);
+        av_frame_unref(f->got);
+        if (err) return stk_av_say(call, err, "no memory for frames");
+    }
+}
+
+static stk_err finish(av_filter *f, const av_filter_input *input, stk_frames *out,
+                      stk_av_call *call)
+{
+    const int rc = av_buffersrc_add_frame_flags(f->source, NULL, 0);
+    if (rc < 0 && rc != AVERROR_EOF) return stk_av_fail(call, rc, "filters '%s'", input->text);
+    return pull(f, input, out, call);
+}
+
+stk_err av_filter_push(av_filter *f, const av_filter_input *input, AVFrame *frame, stk_frames *out,
+                       stk_av_call *call)
+{
+    stk_err err = STK_OK;
+    if (f->graph && (!frame || !fits(f->like, frame, input->audio))) {
+        err = finish(f, input, out, call);
+        if (!err || !frame) av_filter_fini(f);
+    }
+    if (!frame || err) return err;
+    if (!f->graph) err = begin(f, input, frame, call);
+    if (err) {
+        av_filter_fini(f);
+        return err;
+    }
+    const int rc = av_buffersrc_add_frame_flags(f->source, frame, AV_BUFFERSRC_FLAG_KEEP_REF);
+    if (rc == AVERROR_EOF) return pull(f, input, out, call); /* filters like trim have had enough */
+    if (rc < 0) return stk_av_fail(call, rc, "filters '%s'", input->text);
+    return pull(f, input, out, call);
+}

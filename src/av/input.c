@@ -1,0 +1,219 @@
+#include "av/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <libavutil/mem.h>
+
+#include "base/alloc.h"
+#include "base/failpoint.h"
+#include "base/thread.h"
+
+#define DEFAULT_TIMEOUT (INT64_C(60) * 1000 * 1000 * 1000)
+enum { DEFAULT_BUFFER = 8096, MAX_BUFFER = 1 << 28 };
+
+void av_input_begin(av_input *in)
+{
+    in->deadline = stk_deadline_ns(in->timeout);
+    in->late = false;
+    in->os_error = 0;
+}
+
+void av_input_cancel(av_input *in)
+{
+    atomic_store_explicit(&in->cancelled, true, memory_order_release);
+    /* Full means that it is readable already. */
+    if (in->wake_fd >= 0) (void)!write(in->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
+}
+
+int av_input_interrupted(void *opaque)
+{
+    av_input *in = opaque;
+    if (atomic_load_explicit(&in->cancelled, memory_order_acquire)) return 1;
+    if (in->deadline != STK_NEVER && stk_clock_ns() >= in->deadline) in->late = true;
+    return in->late;
+}
+
+int av_input_refuse(AVFormatContext *fc, AVIOContext **io, const char *url, int flags,
+                    AVDictionary **options)
+{
+    av_input *in = fc->interrupt_callback.opaque;
+    (void)flags;
+    (void)options;
+    *io = NULL;
+    if (!in->refused[0]) snprintf(in->refused, sizeof(in->refused), "%s", url ? url : "");
+    return AVERROR(EPERM);
+}
+
+/* Waits until a pipe or the like can be read. */
+static int wait_readable(av_input *in)
+{
+    for (;;) {
+        if (av_input_interrupted(in)) return AVERROR_EXIT;
+        struct pollfd fds[2] = {{.fd = in->fd, .events = POLLIN},
+                                {.fd = in->wake_fd, .events = POLLIN}};
+        int64_t ms = in->deadline == STK_NEVER ? -1 : (in->deadline - stk_clock_ns()) / 1000000 + 1;
+        if (ms > INT_MAX) ms = INT_MAX;
+        const int n = poll(fds, 2, (int)ms);
+        if (n < 0 && errno != EINTR) return AVERROR(errno);
+        if (n > 0 && !fds[1].revents) return 0;
+    }
+}
+
+static int read_fd(av_input *in, uint8_t *dst, int n)
+{
+    for (;;) {
+        const int waited = in->regular ? 0 : wait_readable(in);
+        if (waited) return waited;
+        ssize_t got = -1;
+        if (!stk_failpoint("av.read"))
+            got =
+                in->regular ? pread(in->fd, dst, (size_t)n, in->at) : read(in->fd, dst, (size_t)n);
+        if (got >= 0) return (int)got;
+        if (errno == EINTR || (errno == EAGAIN && !in->regular)) continue;
+        in->os_error = errno;
+        return AVERROR(errno);
+    }
+}
+
+static int read_bytes(const av_input *in, uint8_t *dst, int n)
+{
+    const int64_t left = in->size - in->at;
+    const size_t take = left <= 0 ? 0 : left < n ? (size_t)left : (size_t)n;
+    if (take) memcpy(dst, stk_buffer_data(in->bytes) + in->at, take);
+    return (int)take;
+}
+
+static int read_any(void *opaque, uint8_t *dst, int n)
+{
+    av_input *in = opaque;
+    if (n <= 0) return AVERROR(EINVAL);
+    if (av_input_interrupted(in)) return AVERROR_EXIT;
+    int64_t got;
+    if (in->bytes)
+        got = read_bytes(in, dst, n);
+    else if (in->reader.read)
+        got = in->reader.read(in->reader.ctx, dst, (size_t)n);
+    else
+        got = read_fd(in, dst, n);
+    if (got == 0) return AVERROR_EOF;
+    if (got < 0) return in->reader.read ? AVERROR(EIO) : (int)got;
+    if (got > n) return AVERROR(EIO); /* more than there is room for: nobody knows where */
+    in->at += got;
+    return (int)got;
+}
+
+static int64_t seek_any(void *opaque, int64_t offset, int whence)
+{
+    av_input *in = opaque;
+    whence &= ~AVSEEK_FORCE;
+    if (whence == AVSEEK_SIZE) return in->size >= 0 ? in->size : AVERROR(ENOSYS);
+    int64_t base = whence == SEEK_CUR ? in->at : whence == SEEK_END ? in->size : 0;
+    if (whence != SEEK_SET && whence != SEEK_CUR && whence != SEEK_END) return AVERROR(EINVAL);
+    if (base < 0 || offset < -base || offset > INT64_MAX - base) return AVERROR(EINVAL);
+    const int64_t to = base + offset;
+    if (in->reader.read && in->reader.seek(in->reader.ctx, to) < 0) return AVERROR(EIO);
+    in->at = to;
+    return to;
+}
+
+static stk_err open_path(av_input *in, const char *path, stk_diag *diag)
+{
+    struct stat st;
+    in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (in->fd < 0) return stk_diag_errno(diag, errno, "open %s", path);
+    if (fstat(in->fd, &st) < 0) return stk_diag_errno(diag, errno, "stat %s", path);
+    if (S_ISDIR(st.st_mode))
+        return stk_diag_set(diag, STK_EINVAL, "%s: not a file but a directory", path);
+    in->regular = S_ISREG(st.st_mode);
+    in->size = in->regular ? st.st_size : -1;
+    return STK_OK;
+}
+
+static stk_err make_io(av_input *in, size_t size, stk_diag *diag)
+{
+    const bool seeks = in->bytes || in->regular || in->reader.seek;
+    uint8_t *buffer = av_malloc(size);
+    if (buffer)
+        in->io =
+            avio_alloc_context(buffer, (int)size, 0, in, read_any, NULL, seeks ? seek_any : NULL);
+    if (!in->io) {
+        av_free(buffer);
+        return stk_diag_set(diag, STK_ENOMEM, "no memory for %zu bytes to read into", size);
+    }
+    return STK_OK;
+}
+
+static const char *name_of(const stk_av_input *from)
+{
+    if (from->name) return from->name;
+    if (from->url) return from->url;
+    return from->bytes ? "bytes" : "a reader";
+}
+
+static stk_err check(const stk_av_input *from, const stk_demux_opts *opts, stk_diag *diag)
+{
+    if (!!from->url + !!from->bytes + !!from->reader != 1)
+        return stk_diag_set(diag, STK_EINVAL, "an input is one of url, bytes and reader");
+    if (opts->buffer_size > MAX_BUFFER)
+        return stk_diag_set(diag, STK_EINVAL, "buffer_size is at most %d, not %zu", MAX_BUFFER,
+                            opts->buffer_size);
+    if (opts->timeout < 0 && opts->timeout != STK_FOREVER)
+        return stk_diag_set(diag, STK_EINVAL, "the timeout is negative");
+    return STK_OK;
+}
+
+stk_err av_input_init(av_input *in, const stk_av_input *from, const stk_demux_opts *opts,
+                      stk_diag *diag)
+{
+    in->fd = in->wake_fd = -1;
+    in->size = -1;
+    if (from->reader) in->reader = *from->reader; /* to be closed, whatever happens */
+    stk_err err = check(from, opts, diag);
+    if (err) return err;
+
+    const char *name = name_of(from);
+    in->timeout = opts->timeout ? opts->timeout : DEFAULT_TIMEOUT;
+    in->name = stk_alloc(strlen(name) + 1);
+    if (!in->name) return stk_diag_set(diag, STK_ENOMEM, "no memory for an input");
+    memcpy(in->name, name, strlen(name) + 1);
+    in->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (in->wake_fd < 0) return stk_diag_errno(diag, errno, "eventfd");
+    if (from->bytes) {
+        in->bytes = stk_buffer_ref(from->bytes);
+        in->size = (int64_t)stk_buffer_size(from->bytes);
+    }
+    else if (from->reader) {
+        in->size = in->reader.size ? in->reader.size(in->reader.ctx) : -1;
+    }
+    else if (opts->protocols) {
+        return STK_OK;
+    }
+    else {
+        err = open_path(in, from->url, diag);
+    }
+    if (!err) err = make_io(in, opts->buffer_size ? opts->buffer_size : DEFAULT_BUFFER, diag);
+    return err;
+}
+
+void av_input_fini(av_input *in)
+{
+    if (in->io) av_freep(&in->io->buffer);
+    avio_context_free(&in->io);
+    stk_buffer_unref(&in->bytes);
+    if (in->reader.close) in->reader.close(in->reader.ctx);
+    in->reader.close = NULL;
+    if (in->name) { /* it was begun: descriptors have values of their own */
+        if (in->fd >= 0) close(in->fd);
+        if (in->wake_fd >= 0) close(in->wake_fd);
+    }
+    stk_free(in->name);
+    in->name = NULL;
+}

@@ -1,0 +1,53 @@
+/*
+ * av_input: where a demuxer's bytes come from: memory, a descriptor, functions of the caller, or,
+ * by an address, FFmpeg's own protocols.
+ *
+ * It decides when a call has taken too long, and hears of cancelling; a read that waits for a pipe
+ * is woken by an eventfd.
+ *
+ * Threads: one at a time; av_input_cancel: any.
+ */
+#ifndef STK_AV_INPUT_H
+#define STK_AV_INPUT_H
+
+#include <stdatomic.h>
+
+#include <libavformat/avformat.h>
+
+#include <stoker/av_demux.h>
+
+typedef struct av_input {
+    AVIOContext *io; /* NULL: FFmpeg opens the url itself */
+    stk_buffer *bytes;
+    stk_av_reader reader;
+    int fd;
+    bool regular;
+    int64_t size; /* -1: not known */
+    int64_t at;
+    char *name;
+
+    int wake_fd; /* readable once it was cancelled */
+    atomic_bool cancelled;
+    int64_t timeout, deadline; /* of stk_clock_ns */
+    bool late;                 /* it was over when somebody looked */
+    int os_error;              /* of the last read that failed */
+    char refused[256];         /* the first nested input that was not opened */
+} av_input;
+
+/* `in` is all zero.  After a failure, too, av_input_fini is called. */
+STK_NODISCARD stk_err av_input_init(av_input *in, const stk_av_input *from,
+                                    const stk_demux_opts *opts, stk_diag *diag);
+void av_input_fini(av_input *in);
+
+/* The time for what is done next begins. */
+void av_input_begin(av_input *in);
+void av_input_cancel(av_input *in);
+
+/* FFmpeg asks this one: 1 to stop. */
+int av_input_interrupted(void *in);
+
+/* Says no to each nested input. */
+int av_input_refuse(AVFormatContext *fc, AVIOContext **io, const char *url, int flags,
+                    AVDictionary **options);
+
+#endif /* STK_AV_INPUT_H */

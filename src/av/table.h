@@ -1,0 +1,95 @@
+/*
+ * What a module gives the library: one table of functions, which is the list below.
+ *
+ *     stk_x(...) in libstoker  ──► table->x  ──►  mod_x(...) in stoker-av-N.so
+ *
+ * A module is built with one version of the library and works with no other.  It has copies of
+ * what it uses of src/base and src/data; buffers and diags cross between the two.
+ */
+#ifndef STK_AV_TABLE_H
+#define STK_AV_TABLE_H
+
+#include <stoker/av.h>
+#include <stoker/av_demux.h>
+#include <stoker/av_frames.h>
+
+/* clang-format off */
+
+/* F: fails, has an `out`, which is 0 or NULL after a failure, and a `diag`.
+ * name, parameters, arguments */
+#define STK_AV_CALLS(F) \
+    F(av_filter_next, (size_t *at, stk_av_filter *out, stk_diag *diag), (at, out, diag)) \
+    F(av_log_level, (int *out, stk_diag *diag), (out, diag)) \
+    F(packets_write, (const stk_packets *packets, stk_buffer **out, stk_diag *diag), (packets, out, diag)) \
+    F(packets_read, (stk_buffer *bytes, stk_packets **out, stk_diag *diag), (bytes, out, diag)) \
+    F(demuxer_open, (const stk_av_input *input, const stk_demux_opts *opts, stk_demuxer **out, stk_diag *diag), (input, opts, out, diag)) \
+    F(demuxer_codec, (stk_demuxer *demuxer, int stream, stk_media media, stk_av_codec **out, stk_diag *diag), (demuxer, stream, media, out, diag)) \
+    F(demuxer_read, (stk_demuxer *demuxer, stk_media media, const stk_window *window, const char *bsf, stk_packets **out, stk_diag *diag), (demuxer, media, window, bsf, out, diag)) \
+    F(demuxer_next, (stk_demuxer *demuxer, const int *streams, size_t n, stk_ratio duration, size_t num_packets, stk_packets **out, stk_diag *diag), (demuxer, streams, n, duration, num_packets, out, diag)) \
+    F(bsf_new, (const stk_av_codec *codec, const char *filters, stk_bsf **out, stk_diag *diag), (codec, filters, out, diag)) \
+    F(bsf_filter, (stk_bsf *bsf, const stk_packets *packets, bool flush, stk_packets **out, stk_diag *diag), (bsf, packets, flush, out, diag)) \
+    F(frames_pick, (const stk_frames *frames, const size_t *indices, size_t n, stk_media media, stk_frames **out, stk_diag *diag), (frames, indices, n, media, out, diag)) \
+    F(frames_spec, (const stk_frames *const *frames, size_t n, bool batched, stk_spec *out, stk_diag *diag), (frames, n, batched, out, diag)) \
+    F(decoder_new, (const stk_av_codec *codec, const stk_decode_opts *opts, stk_decoder **out, stk_diag *diag), (codec, opts, out, diag)) \
+    F(decoder_decode, (stk_decoder *decoder, const stk_packets *packets, bool flush, stk_frames **out, stk_diag *diag), (decoder, packets, flush, out, diag))
+
+/* V: fails, and gives nothing that would have to be cleared.  name, parameters, arguments */
+#define STK_AV_CHECKS(V) \
+    V(av_versions, (stk_av_version out[STK_AV_VERSIONS], stk_diag *diag), (out, diag)) \
+    V(av_set_log_level, (int level, stk_diag *diag), (level, diag)) \
+    V(frames_copy, (const stk_frames *const *frames, size_t n, void *dst, size_t size, stk_diag *diag), (frames, n, dst, size, diag))
+
+/* Q: asks an object, which only exists if the module is loaded.  result, name, parameters, arguments */
+#define STK_AV_QUERIES(Q) \
+    Q(stk_av_codec *, av_codec_ref, (stk_av_codec *codec), (codec)) \
+    Q(stk_packets *, packets_ref, (stk_packets *packets), (packets)) \
+    Q(stk_av_codec *, packets_codec, (const stk_packets *packets), (packets)) \
+    Q(size_t, packets_times, (const stk_packets *packets, bool all, stk_ratio *time_base, int64_t *out, size_t n), (packets, all, time_base, out, n)) \
+    Q(int, demuxer_best, (const stk_demuxer *demuxer, stk_media media), (demuxer, media)) \
+    Q(int, demuxer_num_streams, (const stk_demuxer *demuxer), (demuxer)) \
+    Q(stk_frames *, frames_ref, (stk_frames *frames), (frames)) \
+    Q(bool, frames_metadata, (const stk_frames *frames, size_t *at, const char **key, const char **value), (frames, at, key, value))
+
+/* D: does something to an object.  name, parameters, arguments */
+#define STK_AV_DEEDS(D) \
+    D(av_codec_get_info, (const stk_av_codec *codec, stk_av_codec_info *out), (codec, out)) \
+    D(packets_get_info, (const stk_packets *packets, stk_packets_info *out), (packets, out)) \
+    D(demuxer_cancel, (stk_demuxer *demuxer), (demuxer)) \
+    D(frames_get_info, (const stk_frames *frames, stk_frames_info *out), (frames, out)) \
+    D(frames_times, (const stk_frames *frames, int64_t *out, size_t n), (frames, out, n))
+
+/* U: a destructor, which takes the address of NULL too.  name, type, variable */
+#define STK_AV_ENDS(U) \
+    U(av_codec_unref, stk_av_codec) \
+    U(packets_unref, stk_packets) \
+    U(demuxer_free, stk_demuxer) \
+    U(bsf_free, stk_bsf) \
+    U(frames_unref, stk_frames) \
+    U(decoder_free, stk_decoder)
+
+/* clang-format on */
+
+typedef struct stk_av_table {
+    const char *built_for; /* STK_AV_BUILD of the library it belongs to */
+    size_t size;           /* of this struct */
+    void (*start)(void);   /* once, after loading */
+
+#define F(name, params, args) stk_err(*name) params;
+#define Q(result, name, params, args) result(*name) params;
+#define D(name, params, args) void(*name) params;
+#define U(name, type) void (*name)(type * *object);
+    STK_AV_CALLS(F)
+    STK_AV_CHECKS(F)
+    STK_AV_QUERIES(Q)
+    STK_AV_DEEDS(D)
+    STK_AV_ENDS(U)
+#undef F
+#undef Q
+#undef D
+#undef U
+} stk_av_table;
+
+#define STK_AV_BUILD STK_VERSION " 1" /* the number grows with every change of what crosses */
+#define STK_AV_SYMBOL "stk_av_module" /* the table's name */
+
+#endif /* STK_AV_TABLE_H */

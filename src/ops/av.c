@@ -1,0 +1,151 @@
+#include "ops/av.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+
+#ifndef STK_MODULE_DIR
+#define STK_MODULE_DIR ""
+#endif
+
+enum {
+    NEWEST = 72, /* major versions of libavformat: 59 is that of FFmpeg 5, 62 that of FFmpeg 8 */
+    OLDEST = 59,
+};
+
+static _Atomic(const stk_av_table *) loaded;
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* one thread loads */
+
+static const char HOW[] =
+    "FFmpeg is not available: install its libraries (Debian: apt install libavfilter8 or ffmpeg; "
+    "for a build from source also libavformat-dev libavfilter-dev before it is built)";
+
+/* The file's table, or NULL with the reason.  A module is never unloaded: FFmpeg's libraries keep
+ * pointers into themselves. */
+static const stk_av_table *open_module(const char *path, char *why, size_t size)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        snprintf(why, size, "%s", dlerror());
+        return NULL;
+    }
+    const stk_av_table *table = dlsym(handle, STK_AV_SYMBOL);
+    if (table && !strcmp(table->built_for, STK_AV_BUILD) && table->size == sizeof(*table)) {
+        table->start();
+        return table;
+    }
+    snprintf(why, size, "%s: %s", path,
+             table ? "it belongs to another version of this library" : "it is no module of Stoker");
+    dlclose(handle);
+    return NULL;
+}
+
+/* The newest module in a folder that loads; *why: why the newest one there did not. */
+static const stk_av_table *search(const char *folder, char *why, size_t size)
+{
+    const stk_av_table *table = NULL;
+    for (int major = NEWEST; major >= OLDEST && !table; major--) {
+        char path[PATH_MAX], reason[1024];
+        const int n = snprintf(path, sizeof(path), "%s/stoker-av-%d.so", folder, major);
+        if (n < 0 || (size_t)n >= sizeof(path) || access(path, F_OK)) continue;
+        table = open_module(path, reason, sizeof(reason));
+        if (!table && !*why) snprintf(why, size, "%s", reason);
+    }
+    return table;
+}
+
+static const stk_av_table *search_all(stk_diag *diag)
+{
+    char why[1024] = "", folder[PATH_MAX], beside[PATH_MAX + 8];
+    const char *named = getenv("STOKER_AV_MODULE");
+    const stk_av_table *table = NULL;
+    if (named && *named) {
+        table = open_module(named, why, sizeof(why));
+        if (!table) stk_diag_set(diag, STK_EUNSUPPORTED, "STOKER_AV_MODULE: %s", why);
+        return table;
+    }
+    Dl_info info;
+    if (dladdr(&loaded, &info) && info.dli_fname && strlen(info.dli_fname) < sizeof(folder)) {
+        snprintf(folder, sizeof(folder), "%s", info.dli_fname);
+        char *slash = strrchr(folder, '/');
+        if (slash) *slash = '\0';
+        if (slash) table = search(folder, why, sizeof(why));
+        if (slash) snprintf(beside, sizeof(beside), "%s/stoker", folder);
+        if (slash && !table) table = search(beside, why, sizeof(why));
+    }
+    if (!table && *STK_MODULE_DIR) table = search(STK_MODULE_DIR, why, sizeof(why));
+    if (!table)
+        stk_diag_set(diag, STK_EUNSUPPORTED, "%s%s%s", HOW, *why ? "; a module did not load: " : "",
+                     why);
+    return table;
+}
+
+const stk_av_table *stk_av_get(stk_diag *diag)
+{
+    const stk_av_table *table = atomic_load_explicit(&loaded, memory_order_acquire);
+    if (table) return table;
+    pthread_mutex_lock(&loading);
+    table = atomic_load_explicit(&loaded, memory_order_acquire);
+    if (!table) table = search_all(diag);
+    atomic_store_explicit(&loaded, table, memory_order_release);
+    pthread_mutex_unlock(&loading);
+    return table;
+}
+
+/* --- the public functions, each of which passes its arguments on --- */
+
+#define F(name, params, args)                         \
+    stk_err stk_##name params                         \
+    {                                                 \
+        const stk_av_table *table = stk_av_get(diag); \
+        if (table) return table->name args;           \
+        *out = (__typeof__(*out)){0};                 \
+        return STK_EUNSUPPORTED;                      \
+    }
+STK_AV_CALLS(F)
+#undef F
+
+#define V(name, params, args)                               \
+    stk_err stk_##name params                               \
+    {                                                       \
+        const stk_av_table *table = stk_av_get(diag);       \
+        return table ? table->name args : STK_EUNSUPPORTED; \
+    }
+STK_AV_CHECKS(V)
+#undef V
+
+/* Who has an object has loaded the module. */
+static const stk_av_table *present(void)
+{
+    return atomic_load_explicit(&loaded, memory_order_acquire);
+}
+
+#define Q(result, name, params, args) \
+    result stk_##name params          \
+    {                                 \
+        return present()->name args;  \
+    }
+STK_AV_QUERIES(Q)
+#undef Q
+
+#define D(name, params, args) \
+    void stk_##name params    \
+    {                         \
+        present()->name args; \
+    }
+STK_AV_DEEDS(D)
+#undef D
+
+#define U(name, type)                         \
+    void stk_##name(type **object)            \
+    {                                         \
+        if (*object) present()->name(object); \
+    }
+STK_AV_ENDS(U)
+#undef U

@@ -43,9 +43,10 @@ typedef struct ext_state {
     PyTypeObject *plan_type;
     PyTypeObject *run_type;
     PyTypeObject *results_type;
-    PyTypeObject *port_type;
+    PyTypeObject *port_type, *slip_type;
     PyTypeObject *tar_type, *stream_type;
-    PyTypeObject *slip_type, *zip_type, *held_type;
+    PyTypeObject *zip_type, *held_type;
+    PyTypeObject *cpu_buffer_type, *av_type; /* see av.h */
     PyObject *codes[EXT_CODES]; /* what Run.next gives in place of a result, see run.c */
     stk_foreign_domain *domain; /* of the Python objects that items carry */
 } ext_state;
@@ -78,7 +79,7 @@ extern PyType_Spec ext_field_spec;
 /* A new Field, or NULL with an exception.  Takes *mem, which keeps `view` alive, either way. */
 PyObject *ext_field_give(ext_state *state, const stk_tensor *view, stk_buffer **mem, bool readonly);
 
-/* The array of `op`, if it is a Field, and its memory, both borrowed. */
+/* The array of `op`, if it is a Field or a CPUBuffer, and its memory, both borrowed. */
 bool ext_field_borrow(ext_state *state, PyObject *op, stk_tensor *view, stk_buffer **mem);
 
 /* batch.c */

@@ -1,4 +1,4 @@
-#include "lane.h"
+#include "av.h"
 
 #include "dlpack.h"
 
@@ -39,9 +39,9 @@ static const spelling *spelling_of(stk_dtype dtype)
     return NULL;
 }
 
-PyObject *ext_field_give(ext_state *state, const stk_tensor *view, stk_buffer **mem, bool readonly)
+static PyObject *make(PyTypeObject *type, const stk_tensor *view, stk_buffer **mem, bool readonly)
 {
-    Field *self = (Field *)state->field_type->tp_alloc(state->field_type, 0);
+    Field *self = (Field *)type->tp_alloc(type, 0);
     if (!self) {
         stk_buffer_unref(mem);
         return NULL;
@@ -53,9 +53,19 @@ PyObject *ext_field_give(ext_state *state, const stk_tensor *view, stk_buffer **
     return (PyObject *)self;
 }
 
+PyObject *ext_field_give(ext_state *state, const stk_tensor *view, stk_buffer **mem, bool readonly)
+{
+    return make(state->field_type, view, mem, readonly);
+}
+
+PyObject *ext_cpu_buffer_give(ext_state *state, const stk_tensor *view, stk_buffer **mem)
+{
+    return make(state->cpu_buffer_type, view, mem, false);
+}
+
 bool ext_field_borrow(ext_state *state, PyObject *op, stk_tensor *view, stk_buffer **mem)
 {
-    if (!Py_IS_TYPE(op, state->field_type)) return false;
+    if (!Py_IS_TYPE(op, state->field_type) && !Py_IS_TYPE(op, state->cpu_buffer_type)) return false;
     *view = ((Field *)op)->view;
     *mem = ((Field *)op)->mem;
     return true;
@@ -185,6 +195,24 @@ static PyObject *field_get_interface(PyObject *op, void *closure)
                          strides);
 }
 
+/* Exactly what NumPy gives for an array like it. */
+static PyObject *buffer_get_interface(PyObject *op, void *closure)
+{
+    (void)closure;
+    Field *self = (Field *)op;
+    const char *typestr = spelling_of(self->view.dtype)->typestr; /* frames are no bfloat16 */
+    PyObject *shape = field_get_shape(op, NULL);
+    PyObject *data = PyLong_FromVoidPtr(self->view.data);
+    if (!shape || !data) {
+        Py_XDECREF(shape);
+        Py_XDECREF(data);
+        return NULL;
+    }
+    return Py_BuildValue("{s:(NO),s:O,s:[(ss)],s:s,s:N,s:i}", "data", data, Py_False, "strides",
+                         Py_None, "descr", "", typestr, "typestr", typestr, "shape", shape,
+                         "version", 3);
+}
+
 /* NumPy asks for this last: without it, an element that it does not know would quietly become
  * an array of one object. */
 static PyObject *field_array(PyObject *op, PyObject *args, PyObject *kwargs)
@@ -292,8 +320,8 @@ static PyObject *field_repr(PyObject *op)
 {
     PyObject *shape = field_get_shape(op, NULL);
     if (!shape) return NULL;
-    PyObject *text =
-        PyUnicode_FromFormat("Field(%R, %s)", shape, stk_dtype_str(((Field *)op)->view.dtype));
+    PyObject *text = PyUnicode_FromFormat("%s(%R, %s)", strrchr(Py_TYPE(op)->tp_name, '.') + 1,
+                                          shape, stk_dtype_str(((Field *)op)->view.dtype));
     Py_DECREF(shape);
     return text;
 }
@@ -397,6 +425,19 @@ static PyGetSetDef field_getset[] = {
     {NULL, NULL, NULL, NULL, NULL}, /* end */
 };
 
+static PyGetSetDef buffer_getset[] = {
+    {"shape", field_get_shape, NULL, PyDoc_STR("Extents, outermost first."), NULL},
+    {"ndim", field_get_ndim, NULL, PyDoc_STR("How many extents."), NULL},
+    {"dtype", field_get_dtype, NULL, PyDoc_STR("The element's name: \"uint8\"."), NULL},
+    {"nbytes", field_get_nbytes, NULL, PyDoc_STR("Bytes of all elements."), NULL},
+    {"__array_interface__", buffer_get_interface, NULL, PyDoc_STR("For NumPy."), NULL},
+    {NULL, NULL, NULL, NULL, NULL}, /* end */
+};
+
+PyDoc_STRVAR(buffer_doc,
+             "Decoded media as one array: numpy.asarray(buffer), memoryview(buffer) and\n"
+             "torch.from_dlpack(buffer) share its memory, which lives as long as they do.");
+
 PyDoc_STRVAR(field_doc, "An array of a batch: numpy.asarray(field), torch.from_dlpack(field) and\n"
                         "memoryview(field) share its memory, which lives as long as they do.");
 
@@ -412,7 +453,26 @@ static PyType_Slot field_slots[] = {
     {Py_bf_getbuffer, field_getbuffer},
     {0, NULL},
 };
+
+static PyType_Slot buffer_slots[] = {
+    {Py_tp_doc, (void *)buffer_doc},
+    {Py_tp_traverse, field_traverse},
+    {Py_tp_dealloc, field_dealloc},
+    {Py_tp_repr, field_repr},
+    {Py_tp_methods, field_methods},
+    {Py_tp_getset, buffer_getset},
+    {Py_mp_length, field_length},
+    {Py_bf_getbuffer, field_getbuffer},
+    {0, NULL},
+};
 /* clang-format on */
+
+PyType_Spec ext_cpu_buffer_spec = {
+    .name = "stoker._stoker.CPUBuffer",
+    .basicsize = sizeof(Field),
+    .flags = EXT_TYPE_FLAGS,
+    .slots = buffer_slots,
+};
 
 PyType_Spec ext_field_spec = {
     .name = "stoker._stoker.Field",

@@ -1,3 +1,4 @@
+#include "av.h"
 #include "column.h"
 #include "input.h"
 #include "io.h"
@@ -131,6 +132,7 @@ static int module_exec(PyObject *module)
     }
 
     if (!(state->field_type = add_type(module, &ext_field_spec))) return -1;
+    if (!(state->cpu_buffer_type = add_type(module, &ext_cpu_buffer_spec))) return -1;
     if (!(state->batch_type = add_type(module, &ext_batch_spec))) return -1;
     if (!(state->sample_type = add_type(module, &ext_sample_spec))) return -1;
     if (!(state->source_type = add_type(module, &ext_source_spec))) return -1;
@@ -144,6 +146,8 @@ static int module_exec(PyObject *module)
     if (!(state->stream_type = add_type(module, &ext_stream_spec))) return -1;
     if (!(state->zip_type = add_type(module, &ext_zip_spec))) return -1;
     if (!(state->held_type = add_type(module, &ext_held_spec))) return -1;
+    if (!(state->av_type = add_type(module, &ext_av_spec))) return -1;
+    if (!ext_av_add_functions(module)) return -1;
     return add_constants(module);
 }
 
@@ -151,6 +155,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
 {
     ext_state *state = PyModule_GetState(module);
     Py_VISIT(state->field_type);
+    Py_VISIT(state->cpu_buffer_type);
     Py_VISIT(state->batch_type);
     Py_VISIT(state->sample_type);
     Py_VISIT(state->source_type);
@@ -161,6 +166,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->slip_type);
     Py_VISIT(state->zip_type);
     Py_VISIT(state->held_type);
+    Py_VISIT(state->av_type);
     Py_VISIT(state->port_type);
     Py_VISIT(state->tar_type);
     Py_VISIT(state->stream_type);
@@ -171,6 +177,7 @@ static int module_clear(PyObject *module)
 {
     ext_state *state = PyModule_GetState(module);
     Py_CLEAR(state->field_type);
+    Py_CLEAR(state->cpu_buffer_type);
     Py_CLEAR(state->batch_type);
     Py_CLEAR(state->sample_type);
     Py_CLEAR(state->source_type);
@@ -181,6 +188,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->slip_type);
     Py_CLEAR(state->zip_type);
     Py_CLEAR(state->held_type);
+    Py_CLEAR(state->av_type);
     Py_CLEAR(state->port_type);
     Py_CLEAR(state->tar_type);
     Py_CLEAR(state->stream_type);

@@ -1,0 +1,227 @@
+/* Decoders, frames and arrays of them. */
+#include "av.h"
+
+#include <string.h>
+
+static PyObject *av_decoder(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"codec",  "decoder",    "options",    "filter",
+                            "strict", "max_frames", "max_pixels", NULL};
+    PyObject *op, *options;
+    stk_decode_opts opts = {0};
+    int strict;
+    long long max_frames, max_pixels;
+    stk_decoder *decoder;
+    stk_diag diag;
+    stk_err err;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzOzpLL:av_decoder", names, &op, &opts.decoder,
+                                     &options, &opts.filter, &strict, &max_frames, &max_pixels))
+        return NULL;
+    const stk_av_codec *codec = ext_av_borrow(module, op, EXT_AV_CODEC);
+    const char **texts = codec ? ext_av_texts(options) : NULL;
+    if (!texts) return NULL;
+    opts.options = texts;
+    opts.strict = strict;
+    opts.max_frames = max_frames;
+    opts.max_pixels = max_pixels;
+    Py_BEGIN_ALLOW_THREADS
+    err = stk_decoder_new(codec, &opts, &decoder, &diag);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(texts);
+    return err ? ext_raise(err, &diag) : ext_av_give(module, EXT_AV_DECODER, decoder, NULL);
+}
+
+static PyObject *av_decode(PyObject *module, PyObject *args)
+{
+    PyObject *op, *from;
+    int flush;
+    const stk_packets *packets = NULL;
+    stk_frames *frames;
+    stk_diag diag;
+    stk_err err;
+    if (!PyArg_ParseTuple(args, "OOp:av_decode", &op, &from, &flush)) return NULL;
+    stk_decoder *decoder = ext_av_borrow(module, op, EXT_AV_DECODER);
+    if (!decoder) return NULL;
+    if (from != Py_None && !(packets = ext_av_borrow(module, from, EXT_AV_PACKETS))) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    err = stk_decoder_decode(decoder, packets, flush, &frames, &diag);
+    Py_END_ALLOW_THREADS
+    return err ? ext_raise(err, &diag) : ext_av_give(module, EXT_AV_FRAMES, frames, NULL);
+}
+
+/* --- frames --- */
+
+static PyObject *av_frames_info(PyObject *module, PyObject *op)
+{
+    stk_frames_info i;
+    const stk_frames *frames = ext_av_borrow(module, op, EXT_AV_FRAMES);
+    if (!frames) return NULL;
+    stk_frames_get_info(frames, &i);
+    PyObject *base = ext_av_ratio(i.time_base), *rate = ext_av_ratio(i.frame_rate);
+    if (!base || !rate) {
+        Py_XDECREF(base);
+        Py_XDECREF(rate);
+        return NULL;
+    }
+    return Py_BuildValue("{si sn sN sN sL si si ss si si si ss sn}", "media", (int)i.media,
+                         "num_frames", (Py_ssize_t)i.num_frames, "time_base", base, "frame_rate",
+                         rate, "num_samples", (long long)i.num_samples, "sample_rate",
+                         i.sample_rate, "num_channels", i.num_channels, "sample_fmt", i.sample_fmt,
+                         "width", i.width, "height", i.height, "num_planes", i.num_planes,
+                         "pix_fmt", i.pix_fmt, "num_failed", (Py_ssize_t)i.num_failed);
+}
+
+static PyObject *av_frames_times(PyObject *module, PyObject *op)
+{
+    stk_frames_info info;
+    const stk_frames *frames = ext_av_borrow(module, op, EXT_AV_FRAMES);
+    if (!frames) return NULL;
+    stk_frames_get_info(frames, &info);
+    const size_t n = info.num_frames;
+    int64_t *times = PyMem_Calloc(n ? n : 1, sizeof(*times));
+    if (!times) return PyErr_NoMemory();
+    stk_frames_times(frames, times, n);
+    PyObject *list = PyList_New((Py_ssize_t)n);
+    for (size_t i = 0; list && i < n; i++) {
+        PyObject *t = times[i] == INT64_MIN ? Py_NewRef(Py_None) : PyLong_FromLongLong(times[i]);
+        if (t)
+            PyList_SET_ITEM(list, (Py_ssize_t)i, t);
+        else
+            Py_CLEAR(list);
+    }
+    PyMem_Free(times);
+    return list;
+}
+
+static PyObject *av_frames_metadata(PyObject *module, PyObject *op)
+{
+    const char *key, *value;
+    const stk_frames *frames = ext_av_borrow(module, op, EXT_AV_FRAMES);
+    if (!frames) return NULL;
+    PyObject *out = PyDict_New();
+    for (size_t at = 0; out && stk_frames_metadata(frames, &at, &key, &value);) {
+        PyObject *k = ext_text(key), *v = ext_text(value);
+        if (!k || !v || PyDict_SetItem(out, k, v) < 0) Py_CLEAR(out);
+        Py_XDECREF(k);
+        Py_XDECREF(v);
+    }
+    return out;
+}
+
+static PyObject *av_frames_pick(PyObject *module, PyObject *args)
+{
+    PyObject *op, *list;
+    int media;
+    stk_frames *out;
+    stk_diag diag;
+    if (!PyArg_ParseTuple(args, "OO!i:av_frames_pick", &op, &PyTuple_Type, &list, &media))
+        return NULL;
+    const stk_frames *frames = ext_av_borrow(module, op, EXT_AV_FRAMES);
+    if (!frames) return NULL;
+    const Py_ssize_t n = PyTuple_GET_SIZE(list);
+    size_t *indices = PyMem_Calloc(n ? (size_t)n : 1, sizeof(*indices));
+    if (!indices) return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < n; i++) {
+        indices[i] = PyLong_AsSize_t(PyTuple_GET_ITEM(list, i));
+        if (indices[i] == (size_t)-1 && PyErr_Occurred()) {
+            PyMem_Free(indices);
+            return NULL;
+        }
+    }
+    const stk_err err = stk_frames_pick(frames, indices, (size_t)n, (stk_media)media, &out, &diag);
+    PyMem_Free(indices);
+    return err ? ext_raise(err, &diag) : ext_av_give(module, EXT_AV_FRAMES, out, NULL);
+}
+
+/* --- arrays --- */
+
+/* Memory of one's own, or the first bytes of `storage`. */
+static stk_buffer *memory_for(PyObject *module, PyObject *storage, size_t bytes)
+{
+    stk_buffer *mem = NULL;
+    stk_tensor view;
+    if (storage == Py_None) {
+        const stk_err err = stk_buffer_new(bytes, &mem);
+        if (err) ext_raise(err, NULL);
+        return mem;
+    }
+    if (!ext_field_borrow(PyModule_GetState(module), storage, &view, &mem)) {
+        PyErr_Format(PyExc_TypeError, "storage must be a CPUStorage, not %.80s",
+                     Py_TYPE(storage)->tp_name);
+        return NULL;
+    }
+    if (stk_buffer_size(mem) >= bytes) return stk_buffer_ref(mem);
+    PyErr_Format(PyExc_ValueError, "the storage has %zu bytes, and the frames make %zu",
+                 stk_buffer_size(mem), bytes);
+    return NULL;
+}
+
+static PyObject *convert(PyObject *module, const stk_frames *const *frames, size_t n, bool batched,
+                         PyObject *storage)
+{
+    stk_spec spec;
+    stk_diag diag;
+    size_t bytes = 0;
+    stk_err err = stk_frames_spec(frames, n, batched, &spec, &diag);
+    if (!err) err = stk_spec_bytes(&spec, &bytes);
+    if (err) return ext_raise(err, &diag);
+    stk_buffer *mem = memory_for(module, storage, bytes);
+    if (!mem) return NULL;
+    void *dst = (void *)stk_buffer_data(mem); /* whoever gave a storage lets it be written to */
+    Py_BEGIN_ALLOW_THREADS
+    err = stk_frames_copy(frames, n, dst, bytes, &diag);
+    Py_END_ALLOW_THREADS
+    if (err) {
+        stk_buffer_unref(&mem);
+        return ext_raise(err, &diag);
+    }
+    const stk_tensor view = stk_tensor_over(dst, &spec);
+    return ext_cpu_buffer_give(PyModule_GetState(module), &view, &mem);
+}
+
+static PyObject *av_convert(PyObject *module, PyObject *args)
+{
+    PyObject *list, *storage;
+    int batched;
+    if (!PyArg_ParseTuple(args, "O!pO:av_convert", &PyTuple_Type, &list, &batched, &storage))
+        return NULL;
+    const Py_ssize_t n = PyTuple_GET_SIZE(list);
+    const stk_frames **frames = PyMem_Calloc(n ? (size_t)n : 1, sizeof(*frames));
+    if (!frames) return PyErr_NoMemory();
+    bool good = true;
+    for (Py_ssize_t i = 0; i < n && good; i++) {
+        frames[i] = ext_av_borrow(module, PyTuple_GET_ITEM(list, i), EXT_AV_FRAMES);
+        good = frames[i] != NULL;
+    }
+    PyObject *out = good ? convert(module, frames, (size_t)n, batched, storage) : NULL;
+    PyMem_Free(frames);
+    return out;
+}
+
+static PyObject *av_storage(PyObject *module, PyObject *arg)
+{
+    stk_buffer *mem;
+    const size_t bytes = PyLong_AsSize_t(arg);
+    if (bytes == (size_t)-1 && PyErr_Occurred()) return NULL;
+    const stk_spec spec = {.dtype = STK_UINT8, .ndim = 1, .shape = {(int64_t)bytes}};
+    size_t checked;
+    stk_err err = stk_spec_bytes(&spec, &checked);
+    if (!err) err = stk_buffer_new(bytes, &mem);
+    if (err) return ext_raise(err, NULL);
+    const stk_tensor view = stk_tensor_over((void *)stk_buffer_data(mem), &spec);
+    return ext_cpu_buffer_give(PyModule_GetState(module), &view, &mem);
+}
+
+PyMethodDef ext_av_frames_functions[] = {
+    EXT_AV_KEYWORDS(av_decoder, "A decoder; use stoker.io.Decoder."),
+    {"av_decode", av_decode, METH_VARARGS, PyDoc_STR("av_decode(decoder, packets, flush): frames")},
+    {"av_frames_info", av_frames_info, METH_O, PyDoc_STR("What is known of frames.")},
+    {"av_frames_times", av_frames_times, METH_O, PyDoc_STR("In units of their time base.")},
+    {"av_frames_metadata", av_frames_metadata, METH_O, PyDoc_STR("Of the first frame.")},
+    {"av_frames_pick", av_frames_pick, METH_VARARGS,
+     PyDoc_STR("av_frames_pick(frames, indices, media): frames")},
+    {"av_convert", av_convert, METH_VARARGS,
+     PyDoc_STR("av_convert(frames, batched, storage): a CPUBuffer")},
+    {"av_storage", av_storage, METH_O, PyDoc_STR("A CPUBuffer of so many bytes.")},
+    {NULL, NULL, 0, NULL}, /* end */
+};

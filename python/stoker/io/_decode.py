@@ -1,0 +1,202 @@
+"""Decoding: frames out of packets."""
+
+from __future__ import annotations
+
+from .. import _stoker
+from .._check import flag, integer
+from ._codec import AudioCodec, Codec, ImageCodec, VideoCodec
+from ._config import DecodeConfig, flat
+from ._filters import DEFAULT, get_audio_filter_desc, get_filter_desc, get_video_filter_desc
+from ._frames import AudioFrames, Frames, VideoFrames, wrap
+from ._packets import Packets
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, overload
+
+    from ._frames import ImageFrames
+    from ._packets import AudioPackets, ImagePackets, VideoPackets
+else:
+
+    def overload(function: object) -> object:
+        return function
+
+
+__all__ = ["AudioDecoder", "Decoder", "VideoDecoder", "decode_packets"]
+
+
+def _decoder(
+    codec: Codec, filter_desc: str | None, config: DecodeConfig | None, strict: bool, max_frames: int
+) -> _stoker.AvHandle:
+    config = DecodeConfig() if config is None else config
+    if not isinstance(config, DecodeConfig):
+        raise TypeError(f"decode_config must be made by decode_config(), not {type(config).__name__}")
+    if filter_desc is not None and not isinstance(filter_desc, str):
+        raise TypeError(f"filter_desc must be a str or None, not {type(filter_desc).__name__}")
+    return _stoker.av_decoder(
+        codec=codec._handle,
+        decoder=config.decoder,
+        options=flat(config.decoder_options),
+        filter=filter_desc,
+        strict=flag("strict", strict),
+        max_frames=max_frames,
+        max_pixels=config.max_pixels,
+    )
+
+
+def _report(frames: Frames, known: int = 0) -> None:
+    """Says that packets were left out; `known`: how many were said before."""
+    failed = frames.num_failed - known
+    if failed > 0:
+        import logging
+
+        logging.getLogger("stoker.io").warning(
+            "%d packets could not be decoded and were left out (num_failed; strict=True raises)", failed
+        )
+
+
+@overload
+def decode_packets(
+    packets: AudioPackets,
+    filter_desc: str | None = DEFAULT,
+    decode_config: DecodeConfig | None = None,
+    *,
+    num_frames: int = -1,
+    strict: bool = False,
+) -> AudioFrames: ...
+@overload
+def decode_packets(
+    packets: VideoPackets,
+    filter_desc: str | None = DEFAULT,
+    decode_config: DecodeConfig | None = None,
+    *,
+    num_frames: int = -1,
+    strict: bool = False,
+) -> VideoFrames: ...
+@overload
+def decode_packets(
+    packets: ImagePackets,
+    filter_desc: str | None = DEFAULT,
+    decode_config: DecodeConfig | None = None,
+    *,
+    num_frames: int = -1,
+    strict: bool = False,
+) -> ImageFrames: ...
+def decode_packets(
+    packets: Packets,
+    filter_desc: str | None = DEFAULT,
+    decode_config: DecodeConfig | None = None,
+    *,
+    num_frames: int = -1,
+    strict: bool = False,
+) -> Any:
+    """Decodes packets, which are consumed: pass `packets.clone()` to keep them.
+
+    filter_desc: filters in FFmpeg's syntax, by default those of `get_filter_desc(packets)`; None: frames as they are
+        decoded.
+    num_frames: at most so many (video: frames, audio: FFmpeg's blocks of samples); -1: all.
+    strict: a packet that cannot be decoded raises `CorruptError`.  Otherwise it is left out, counted in
+        `frames.num_failed` and logged; if none could be decoded, that is an error in any case.
+    Errors: `CorruptError`; `InvalidArgumentError`: wrong filters; `UnsupportedError`: no such decoder.
+    """
+    if not isinstance(packets, Packets):
+        raise TypeError(f"expected packets, not {type(packets).__name__}")
+    count = max(integer("num_frames", num_frames, -1), 0)
+    desc = get_filter_desc(packets) if filter_desc == DEFAULT else filter_desc
+    codec = packets._codec
+    if codec is None:
+        raise ValueError(
+            "packets of a stream that is read in parts have no codec: use Decoder with the demuxer's"
+        )
+    decoder = _decoder(codec, desc, decode_config, strict, count)
+    frames = wrap(_stoker.av_decode(decoder, packets._take(), True))
+    _report(frames)
+    return frames
+
+
+class _StreamingDecoder:
+    """One thread at a time may use it: a second one gets a `BusyError`."""
+
+    def __init__(
+        self, codec: Codec, filter_desc: str | None, config: DecodeConfig | None, strict: bool
+    ) -> None:
+        self._core = _decoder(codec, filter_desc, config, strict, 0)
+        self._failed = 0
+        self._size = 0
+
+    def _parts(self, packets: _stoker.AvHandle | None, flush: bool) -> Iterator[Any]:
+        frames = wrap(_stoker.av_decode(self._core, packets, flush))
+        _report(frames, self._failed)
+        self._failed = 0 if flush else frames.num_failed
+        n = len(frames)
+        if not n:
+            return iter(())
+        if not self._size or n <= self._size:
+            return iter((frames,))
+        return iter([frames[i : i + self._size] for i in range(0, n, self._size)])
+
+
+class AudioDecoder(_StreamingDecoder):
+    """Decodes audio that comes in parts."""
+
+    def streaming_decode_packets(self, packets: AudioPackets) -> Iterator[AudioFrames]:
+        """Yields what can be given of these packets, which are consumed, and of those before; it may be nothing."""
+        return self._parts(packets._take(), False)
+
+    def flush(self) -> Iterator[AudioFrames]:
+        """Yields what is left; afterwards the decoder begins anew."""
+        return self._parts(None, True)
+
+
+class VideoDecoder(_StreamingDecoder):
+    """Decodes video that comes in parts."""
+
+    def set_buffer_size(self, buffer_size: int) -> None:
+        """From now on at most so many frames are yielded at once; 0: any number."""
+        self._size = integer("buffer_size", buffer_size, 0)
+
+    def streaming_decode_packets(self, packets: VideoPackets) -> Iterator[VideoFrames]:
+        """Yields what can be given of these packets, which are consumed, and of those before; it may be nothing."""
+        return self._parts(packets._take(), False)
+
+    def flush(self) -> Iterator[VideoFrames]:
+        """Yields what is left; afterwards the decoder begins anew."""
+        return self._parts(None, True)
+
+
+@overload
+def Decoder(
+    codec: AudioCodec,
+    *,
+    filter_desc: str | None = DEFAULT,
+    decode_config: DecodeConfig | None = None,
+    strict: bool = False,
+) -> AudioDecoder: ...
+@overload
+def Decoder(
+    codec: VideoCodec,
+    *,
+    filter_desc: str | None = DEFAULT,
+    decode_config: DecodeConfig | None = None,
+    strict: bool = False,
+) -> VideoDecoder: ...
+def Decoder(
+    codec: AudioCodec | VideoCodec,
+    *,
+    filter_desc: str | None = DEFAULT,
+    decode_config: DecodeConfig | None = None,
+    strict: bool = False,
+) -> AudioDecoder | VideoDecoder:
+    """A decoder for packets that come in parts, as those of `Demuxer.streaming_demux`.
+
+    filter_desc: by default what `get_audio_filter_desc()` or `get_video_filter_desc()` says.
+    The other parameters are those of `decode_packets`.
+    """
+    if isinstance(codec, AudioCodec):
+        desc = get_audio_filter_desc() if filter_desc == DEFAULT else filter_desc
+        return AudioDecoder(codec, desc, decode_config, strict)
+    if isinstance(codec, VideoCodec) and not isinstance(codec, ImageCodec):
+        desc = get_video_filter_desc() if filter_desc == DEFAULT else filter_desc
+        return VideoDecoder(codec, desc, decode_config, strict)
+    raise TypeError(f"codec must be an AudioCodec or a VideoCodec, not {type(codec).__name__}")

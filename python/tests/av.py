@@ -1,0 +1,60 @@
+"""Media that the ffmpeg command makes, and what it decodes them to."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stoker
+from stoker.io import utils
+
+COMMAND = shutil.which("ffmpeg")
+
+
+def _missing() -> str:
+    try:
+        utils.get_ffmpeg_versions()
+    except stoker.UnsupportedError:
+        return "there are no FFmpeg libraries, or no module for them was built"
+    return "" if COMMAND else "there is no ffmpeg command"
+
+
+needs_ffmpeg = pytest.mark.skipif(bool(_missing()), reason=_missing() or "none")
+
+
+def ffmpeg(*args: object) -> bytes:
+    """Runs the command; what it writes to standard output."""
+    command = [COMMAND or "ffmpeg", "-nostdin", "-v", "error", "-y", "-bitexact", *map(str, args)]
+    return subprocess.run(command, check=True, capture_output=True, timeout=100).stdout
+
+
+def make(path: Path, *args: object, size="64x48", rate=25, seconds=2, audio=False) -> Path:
+    """A video at `path`, encoded by the options `args`."""
+    source = ["-f", "lavfi", "-i", f"testsrc2=s={size}:r={rate}:d={seconds}"]
+    if audio:
+        source += ["-f", "lavfi", "-i", f"sine=440:r=44100:d={seconds}"]
+    ffmpeg(*source, *args, path)
+    return path
+
+
+def tone(path: Path, *args: object, rate=44100, channels=2, seconds=2) -> Path:
+    """Audio with sounds that differ from channel to channel and change all the time."""
+    sounds = "|".join(f"0.3*sin({300 + 170 * c}*t*t+{c})" for c in range(channels))
+    ffmpeg("-f", "lavfi", "-i", f"aevalsrc={sounds}:s={rate}:d={seconds}", *args, path)
+    return path
+
+
+def pixels(path: Path, *args: object, pix_fmt="rgb24", dtype=np.uint8, shape=(48, 64, 3)) -> np.ndarray:
+    """All frames, as the command decodes them."""
+    raw = ffmpeg("-i", path, "-map", "0:v:0", *args, "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", pix_fmt, "-")
+    return np.frombuffer(raw, dtype).reshape(-1, *shape)
+
+
+def samples(path: Path, *args: object, channels=2, kind="f32le", dtype=np.float32) -> np.ndarray:
+    """(time, channels), as the command decodes them."""
+    raw = ffmpeg("-i", path, "-map", "0:a:0", *args, "-f", kind, "-c:a", f"pcm_{kind}", "-")
+    return np.frombuffer(raw, dtype).reshape(-1, channels)

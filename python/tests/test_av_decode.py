@@ -1,0 +1,366 @@
+"""Frames, compared with what the ffmpeg command decodes."""
+
+from __future__ import annotations
+
+import gc
+import logging
+
+import numpy as np
+import pytest
+
+import stoker
+from stoker.io import (
+    AudioFrames,
+    Decoder,
+    Demuxer,
+    ImageFrames,
+    VideoFrames,
+    convert_frames,
+    decode_config,
+    decode_packets,
+    demux_audio,
+    demux_image,
+    demux_video,
+    get_abuffer_desc,
+    get_audio_filter_desc,
+    get_buffer_desc,
+    get_filter_desc,
+    get_video_filter_desc,
+)
+
+from av import make, needs_ffmpeg, pixels, samples, tone
+
+pytestmark = needs_ffmpeg
+
+VIDEOS = {
+    "h264.mp4": ["-c:v", "libx264", "-bf", "2", "-g", "10", "-pix_fmt", "yuv420p"],
+    "h264_open.mkv": ["-c:v", "libx264", "-bf", "3", "-g", "12", "-x264-params", "open-gop=1", "-pix_fmt", "yuv420p"],
+    "h264.ts": ["-c:v", "libx264", "-bf", "2", "-g", "10", "-pix_fmt", "yuv420p"],
+    "h264_10.mp4": ["-c:v", "libx264", "-g", "10", "-pix_fmt", "yuv420p10le"],
+    "hevc_open.mp4": ["-c:v", "libx265", "-x265-params", "log-level=0:keyint=10:open-gop=1:bframes=3", "-tag:v", "hvc1"],
+    "mpeg4.avi": ["-c:v", "mpeg4", "-g", "10", "-bf", "2"],
+    "mpeg2_open.mpg": ["-c:v", "mpeg2video", "-g", "10", "-bf", "2"],
+    "vp8.webm": ["-c:v", "libvpx", "-g", "10"],
+    "vp9.webm": ["-c:v", "libvpx-vp9", "-g", "10"],
+    "mjpeg.avi": ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p"],
+    "ffv1.mkv": ["-c:v", "ffv1", "-pix_fmt", "yuv444p"],
+    "raw.nut": ["-c:v", "rawvideo", "-pix_fmt", "rgb24"],
+}  # fmt: skip
+AUDIOS = {
+    "pcm.wav": ["-c:a", "pcm_s16le"],
+    "float.wav": ["-c:a", "pcm_f32le"],
+    "flac.flac": ["-c:a", "flac"],
+    "mp3.mp3": ["-c:a", "libmp3lame"],
+    "aac.m4a": ["-c:a", "aac"],
+    "vorbis.ogg": ["-c:a", "libvorbis"],
+    "opus.webm": ["-c:a", "libopus", "-ar", "48000"],
+    "alac.m4a": ["-c:a", "alac"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("decode")
+
+
+def media(folder, name, maker, options):
+    path = folder / name
+    return path if path.exists() else maker(path, *options)
+
+
+@pytest.fixture(scope="module", params=VIDEOS)
+def video(folder, request):
+    return media(folder, request.param, make, VIDEOS[request.param])
+
+
+@pytest.fixture(scope="module", params=AUDIOS)
+def audio(folder, request):
+    return media(folder, request.param, tone, AUDIOS[request.param])
+
+
+@pytest.fixture(scope="module")
+def clip(folder):
+    return media(folder, "h264.mp4", make, VIDEOS["h264.mp4"])
+
+
+@pytest.fixture(scope="module")
+def wav(folder):
+    return media(folder, "pcm.wav", tone, AUDIOS["pcm.wav"])
+
+
+def array(frames):
+    return np.asarray(convert_frames(frames))
+
+
+def test_video_is_what_the_command_decodes(video):
+    frames = decode_packets(demux_video(video), strict=True)
+    assert isinstance(frames, VideoFrames)
+    assert frames.num_failed == 0
+    np.testing.assert_array_equal(array(frames), pixels(video))
+
+
+def test_video_windows(video):
+    whole = decode_packets(demux_video(video))
+    times = whole.get_timestamps()
+    every = array(whole)
+    with Demuxer(video) as demuxer:
+        for start, end in [(1.0, 1.5), (0.52, 0.6), (0.8, 0.81), (1.7, 99), (0, 0.3), (0.39, 0.42)]:
+            window = (times[0] + start - 1e-4, times[0] + end - 1e-4)
+            inside = [window[0] <= t < window[1] for t in times]
+            frames = decode_packets(demuxer.demux_video(window), strict=True)
+            assert frames.get_timestamps() == [t for t in times if window[0] <= t < window[1]]
+            if any(inside):
+                np.testing.assert_array_equal(array(frames), every[inside])
+
+
+def test_audio_is_what_the_command_decodes(audio):
+    frames = decode_packets(demux_audio(audio), strict=True)
+    assert isinstance(frames, AudioFrames)
+    assert (frames.num_channels, frames.sample_fmt) == (2, "fltp")
+    np.testing.assert_array_equal(array(frames), samples(audio).T)
+
+
+@pytest.mark.parametrize("name", ["pcm.wav", "float.wav", "flac.flac", "alac.m4a"])
+def test_audio_windows(folder, name):
+    path = media(folder, name, tone, AUDIOS[name])
+    every = samples(path).T
+    for start, end in [(0.5, 1), (0, 0.1), (1.25, 1.5), (1.9, 5)]:
+        frames = decode_packets(demux_audio(path, timestamp=(start, end)))
+        expected = every[:, int(start * 44100) : int(end * 44100)]
+        assert len(frames) == expected.shape[1]
+        np.testing.assert_array_equal(array(frames), expected)
+
+
+@pytest.mark.parametrize("name", ["mp3.mp3", "vorbis.ogg"])
+def test_audio_windows_of_lossy_codecs(folder, name):
+    path = media(folder, name, tone, AUDIOS[name])
+    every = array(decode_packets(demux_audio(path)))
+    frames = decode_packets(demux_audio(path, timestamp=(0.5, 1)))
+    assert abs(len(frames) - 22050) <= 1
+    found = array(frames)
+    start = min(range(20000, 24000), key=lambda i: np.abs(every[:, i : i + 4000] - found[:, :4000]).max())
+    assert np.abs(every[:, start : start + 20000] - found[:, :20000]).max() < 1e-3
+
+
+VIDEO_FILTERS = {
+    "scaled": dict(scale_width=40, scale_height=40),
+    "covered": dict(scale_width=40, scale_height=40, scale_mode="crop"),
+    "distorted": dict(scale_width=40, scale_height=40, scale_mode=None, scale_algo="bilinear"),
+    "one side": dict(scale_width=32, scale_height=-2),
+    "cropped": dict(crop_width=20, crop_height=10),
+    "slower": dict(frame_rate=(10, 1)),
+    "trimmed": dict(timestamp=(0.5, 1)),
+    "short": dict(num_frames=7),
+    "padded": dict(num_frames=60),
+    "white": dict(num_frames=55, pad_mode="white"),
+    "hflip": dict(filter_desc="hflip"),
+    "all": dict(frame_rate=(12, 1), timestamp=(0.2, 1.5), scale_width=30, scale_height=40, crop_width=20,
+                crop_height=20, num_frames=30, pad_mode="black", filter_desc="vflip"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VIDEO_FILTERS)
+def test_video_filters_in_the_command(clip, name):
+    desc = get_video_filter_desc(**VIDEO_FILTERS[name])
+    found = array(decode_packets(demux_video(clip), desc))
+    expected = pixels(clip, "-vf", desc, shape=found.shape[1:])
+    np.testing.assert_array_equal(found, expected)
+
+
+AUDIO_FILTERS = {
+    "rate": dict(sample_rate=8000),
+    "mono": dict(num_channels=1),
+    "trimmed": dict(timestamp=(0.25, 0.5)),
+    "short": dict(num_frames=1000),
+    "padded": dict(num_frames=100_000),
+    "quiet": dict(filter_desc="volume=0.5"),
+    "all": dict(sample_rate=16000, num_channels=1, timestamp=(0.1, 1.5), num_frames=30_000, filter_desc="volume=2"),
+}
+
+
+@pytest.mark.parametrize("name", AUDIO_FILTERS)
+def test_audio_filters_in_the_command(wav, name):
+    desc = get_audio_filter_desc(**AUDIO_FILTERS[name])
+    found = array(decode_packets(demux_audio(wav), desc))
+    expected = samples(wav, "-af", desc, channels=found.shape[0])
+    np.testing.assert_array_equal(found.T, expected)
+
+
+def test_texts_of_filters(clip, wav):
+    assert get_video_filter_desc(pix_fmt=None) is None
+    assert get_audio_filter_desc(sample_fmt=None) is None
+    assert get_video_filter_desc() == "format=pix_fmts=rgb24"
+    assert get_audio_filter_desc() == "aformat=sample_fmts=fltp"
+    assert get_video_filter_desc(scale_width=64, scale_height=48, num_frames=10) == (
+        "scale=w=64:h=48:flags=bicubic:force_original_aspect_ratio=decrease,pad=w=64:h=48:x=-1:y=-1:color=black,"
+        "tpad=stop=-1:stop_mode=clone,trim=end_frame=10,format=pix_fmts=rgb24"
+    )
+    assert get_audio_filter_desc(
+        sample_rate=8000, num_channels=1, sample_fmt="s16", timestamp=(0.1, 0.5), num_frames=100
+    ) == (
+        "aformat=channel_layouts=1c,aresample=8000,atrim=start=0.1:end=0.5,apad,atrim=end_sample=100,"
+        "aformat=sample_fmts=s16"
+    )
+    video, audio = demux_video(clip), demux_audio(wav, timestamp=("1/2", 1))
+    assert get_filter_desc(video) == "format=pix_fmts=rgb24"
+    assert get_filter_desc(audio) == "atrim=start=0.5:end=1.0,aformat=sample_fmts=fltp"
+    assert get_buffer_desc(video.codec) == "buffer=video_size=64x48:pix_fmt=yuv420p:time_base=1/12800:pixel_aspect=1/1"
+    assert get_buffer_desc(video.codec, label="x", pix_fmt="rgb24").startswith("buffer@x=video_size=64x48:pix_fmt=rgb24")
+    assert get_abuffer_desc(audio.codec, label="y").startswith("abuffer@y=time_base=1/44100:sample_rate=44100:")
+    for bad in (dict(scale_width="1"), dict(num_frames=0), dict(pad_mode="red", num_frames=1), dict(timestamp=3)):
+        with pytest.raises((TypeError, ValueError)):
+            get_video_filter_desc(**bad)
+
+
+def test_packets_are_consumed(clip):
+    packets = demux_video(clip)
+    kept = packets.clone()
+    decode_packets(packets)
+    for use in (len, repr, lambda p: p.clone(), lambda p: p.codec, lambda p: p.get_timestamps(), decode_packets):
+        with pytest.raises(TypeError, match="consumed"):
+            use(packets)
+    assert len(decode_packets(kept)) == 50
+
+
+def test_frames(clip):
+    frames = decode_packets(demux_video(clip))
+    assert (frames.num_frames, frames.width, frames.height, frames.pix_fmt) == (50, 64, 48, "rgb24")
+    assert (frames.num_planes, frames.time_base, frames.frame_rate) == (1, (1, 12800), (25, 1))
+    assert frames.get_pts() == [i * 512 for i in range(50)]
+    one, some, chosen, none = frames[-1], frames[10:20:3], frames[[3, 1]], frames[5:5]
+    assert isinstance(one, ImageFrames)
+    assert one.pts == pytest.approx(49 / 25)
+    assert one.metadata == {}
+    assert some.get_pts() == [i * 512 for i in (10, 13, 16, 19)]
+    assert chosen.get_pts() == [1536, 512]
+    assert len(none) == 0
+    for bad in (50, -51, [0, 50]):
+        with pytest.raises(IndexError):
+            frames[bad]
+    clone = frames.clone()
+    every = array(frames)
+    with pytest.raises(TypeError, match="consumed"):
+        len(frames)
+    np.testing.assert_array_equal(array(one), every[-1])
+    np.testing.assert_array_equal(array(some), every[10:20:3])
+    np.testing.assert_array_equal(array(clone), every)
+
+
+def test_without_filters(clip, wav):
+    frames = decode_packets(demux_video(clip), None)
+    assert (frames.pix_fmt, frames.num_planes, len(frames)) == ("yuv420p", 3, 50)
+    assert decode_packets(demux_audio(wav), None).sample_fmt == "s16"
+
+
+@pytest.mark.parametrize("n", [1, 7, 50, 60])
+def test_a_number_of_frames(clip, n):
+    every = array(decode_packets(demux_video(clip)))
+    np.testing.assert_array_equal(array(decode_packets(demux_video(clip), num_frames=n)), every[:n])
+
+
+@pytest.mark.parametrize("desc", ["nosuch", "scale=nonsense=1", "[in", "scale,,hflip", "aresample=8000", "nullsink"])
+def test_wrong_filters(clip, desc):
+    with pytest.raises(ValueError, match="filters") as error:
+        decode_packets(demux_video(clip), desc)
+    assert isinstance(error.value, stoker.InvalidArgumentError)
+
+
+def test_decoders(clip):
+    with pytest.raises(stoker.UnsupportedError, match="nosuch"):
+        decode_packets(demux_video(clip), decode_config=decode_config(decoder="nosuch"))
+    with pytest.raises(stoker.InvalidArgumentError, match="no option 'nosuch'"):
+        decode_packets(demux_video(clip), decode_config=decode_config(decoder_options={"nosuch": "1"}))
+    with pytest.raises(stoker.InvalidArgumentError, match="not for"):
+        decode_packets(demux_video(clip), decode_config=decode_config(decoder="aac"))
+    with pytest.raises(stoker.Error):
+        decode_packets(demux_video(clip), decode_config=decode_config(max_pixels=1000))
+    every = array(decode_packets(demux_video(clip)))
+    threads = decode_config(decoder="h264", decoder_options={"threads": "2"})
+    np.testing.assert_array_equal(array(decode_packets(demux_video(clip), decode_config=threads)), every)
+
+
+def streamed(decoder, parts):
+    for part in parts:
+        yield from decoder.streaming_decode_packets(part)
+    yield from decoder.flush()
+
+
+@pytest.mark.parametrize("size", [0, 1, 4, 100])
+def test_streaming_video(video, size):
+    with Demuxer(video) as demuxer:
+        decoder = Decoder(demuxer.video_codec)
+        decoder.set_buffer_size(size)
+        parts = list(streamed(decoder, demuxer.streaming_demux(num_packets=7)))
+    assert all(0 < len(part) <= (size or 10**9) for part in parts)
+    np.testing.assert_array_equal(np.concatenate([array(part) for part in parts]), pixels(video))
+
+
+def test_streaming_audio(audio):
+    with Demuxer(audio) as demuxer:
+        decoder = Decoder(demuxer.audio_codec)
+        parts = list(streamed(decoder, demuxer.streaming_demux(duration=0.3)))
+    np.testing.assert_array_equal(np.concatenate([array(part) for part in parts], 1), samples(audio).T)
+
+
+def test_a_decoder_begins_anew(clip):
+    with Demuxer(clip) as demuxer:
+        decoder = Decoder(demuxer.video_codec)
+        first = [array(f) for f in streamed(decoder, [demuxer.demux_video()])]
+        again = [array(f) for f in streamed(decoder, [demuxer.demux_video()])]
+    np.testing.assert_array_equal(np.concatenate(first), np.concatenate(again))
+    with pytest.raises(TypeError, match="codec"):
+        Decoder(demux_image(clip).codec)
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """Of ten pictures the third and the sixth are damaged."""
+    path = make(tmp_path / "broken.mov", "-c:v", "png", seconds=0.4)
+    data = bytearray(path.read_bytes())
+    starts = [i for i in range(len(data)) if data[i : i + 8] == b"\x89PNG\r\n\x1a\n"]
+    assert len(starts) == 10
+    for i in (2, 5):
+        data[starts[i] : starts[i] + 30] = bytes(30)
+    path.write_bytes(data)
+    return path
+
+
+def test_damaged_packets_are_counted(broken, caplog):
+    with caplog.at_level(logging.WARNING, "stoker.io"):
+        frames = decode_packets(demux_video(broken))
+    assert (len(frames), frames.num_failed) == (8, 2)
+    assert "2 packets could not be decoded" in caplog.text
+    assert frames.get_timestamps() == pytest.approx([i / 25 for i in (0, 1, 3, 4, 6, 7, 8, 9)])
+    with pytest.raises(stoker.CorruptError, match="packet 2 cannot be decoded"):
+        decode_packets(demux_video(broken), strict=True)
+
+
+def test_damaged_packets_of_a_stream_are_counted(broken, caplog):
+    with Demuxer(broken) as demuxer, caplog.at_level(logging.WARNING, "stoker.io"):
+        decoder = Decoder(demuxer.video_codec)
+        parts = list(streamed(decoder, demuxer.streaming_demux(num_packets=4)))
+    assert sum(map(len, parts)) == 8
+    assert caplog.text.count("1 packets could not be decoded") == 2
+    assert parts[-1].num_failed == 2
+
+
+def test_nothing_that_can_be_decoded(broken):
+    packets = demux_video(broken, timestamp=("2/25", "3/25"))
+    with pytest.raises(stoker.CorruptError, match="none of 1 packets could be decoded"):
+        decode_packets(packets)
+
+
+def test_frames_outlive_what_they_came_from(clip):
+    packets = demux_video(clip.read_bytes())
+    frames = decode_packets(packets)
+    part = frames[3:5]
+    del packets, frames
+    gc.collect()
+    assert array(part).shape == (2, 48, 64, 3)
+
+
+def test_types():
+    with pytest.raises(TypeError):
+        decode_packets(b"packets")  # type: ignore[call-overload]
+    with pytest.raises(TypeError):
+        VideoFrames()

@@ -1,0 +1,94 @@
+"""A demuxer opens its input and nothing else."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import pytest
+
+import stoker
+from stoker.io import demux_config, demux_video
+
+from av import make, needs_ffmpeg
+
+pytestmark = needs_ffmpeg
+
+SEGMENT = "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10,\n{}\n#EXT-X-ENDLIST\n"
+MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n{}\n"
+KEY = '#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXT-X-KEY:METHOD=AES-128,URI="{}"\n#EXTINF:10,\n{}\n#EXT-X-ENDLIST\n'
+CONCAT = "ffconcat version 1.0\nfile '{}'\n"
+SDP = "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=video {} RTP/AVP 96\na=rtpmap:96 H264/90000\n"
+
+
+@pytest.fixture
+def listener():
+    """A server that nobody shall connect to."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        server.setblocking(False)
+        yield server
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+def targets(tmp_path, listener):
+    clip = make(tmp_path / "clip.ts", "-c:v", "mpeg4")
+    port = listener.getsockname()[1]
+    return ["/etc/passwd", "file:///etc/passwd", str(clip), "clip.ts", f"http://127.0.0.1:{port}/x.ts", f"tcp://127.0.0.1:{port}"]
+
+
+def opened(code):
+    """Files that the process has open or has read: access times do not do, descriptors may be short-lived."""
+    return code
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.m3u8", SEGMENT), ("a.m3u8", MASTER), ("a.m3u8", KEY), ("a.ffconcat", CONCAT)])
+@pytest.mark.parametrize("from_memory", [False, True])
+def test_playlists(tmp_path, listener, name, text, from_memory, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for target in targets(tmp_path, listener):
+        path = tmp_path / name
+        path.write_text(text.replace("{}", target))
+        events = []
+        with pytest.raises(stoker.Error) as error:
+            demux_video(path.read_bytes() if from_memory else path)
+        assert isinstance(error.value, RuntimeError), (target, error.value, events)
+
+
+@pytest.mark.parametrize("format", ["hls", "concat", "sdp", "rtsp", "dash"])
+def test_formats_that_name_others(tmp_path, listener, format):
+    port = listener.getsockname()[1]
+    for text in (SEGMENT, CONCAT, SDP):
+        data = text.replace("{}", str(port) if text is SDP else "/etc/passwd").encode()
+        with pytest.raises(stoker.Error):
+            demux_video(data, demux_config=demux_config(format=format, timeout=5))
+
+
+def test_addresses_are_not_inputs(listener):
+    with pytest.raises(stoker.NotFoundError, match="Failed to open the input"):
+        demux_video(f"http://127.0.0.1:{listener.getsockname()[1]}/x.mp4")
+
+
+def test_the_error_says_what_was_not_opened(tmp_path):
+    path = tmp_path / "a.m3u8"
+    path.write_text(SEGMENT.format("/etc/secret.ts"))
+    with pytest.raises(stoker.UnsupportedError, match=r"/etc/secret.ts.*protocols"):
+        demux_video(path)
+
+
+def test_with_protocols(tmp_path):
+    clip = make(tmp_path / "clip.ts", "-c:v", "mpeg4")
+    path = tmp_path / "a.m3u8"
+    path.write_text(SEGMENT.format(clip.name))
+    assert len(demux_video(path, demux_config=demux_config(protocols=["file"]))) == 50
+    with pytest.raises(stoker.Error):
+        demux_video(path, demux_config=demux_config(protocols=["http", "tcp"]))
+
+
+def test_a_name_with_a_pattern_is_a_name(tmp_path):
+    for i in range(3):
+        make(tmp_path / f"img{i}.png", "-frames:v", "1")
+    os.rename(tmp_path / "img0.png", tmp_path / "img%d.png")
+    assert len(demux_video(tmp_path / "img%d.png")) == 1

@@ -27,6 +27,7 @@ typedef struct stk_tar stk_tar;
 typedef struct stk_tar_opts {
     bool all;            /* directories, links and the like, too */
     bool open_end;       /* no blocks of zeros are needed behind the last member */
+    bool drain;          /* a stream is read to its end: whoever writes a pipe wants that */
     size_t max_header;   /* bytes of names and pax records of one member; 0: 1 MiB */
     uint64_t max_member; /* bytes of one that comes from a stream; 0: 1 GiB */
 } stk_tar_opts;
@@ -47,7 +48,7 @@ typedef struct stk_tar_member {
 STK_API STK_NODISCARD stk_err stk_tar_over(const void *data, size_t size, const stk_tar_opts *opts,
                                            stk_tar **out);
 
-/* Takes *stream on success. */
+/* Takes *stream on success.  One that is packed is read to its end, where its checksum is. */
 STK_API STK_NODISCARD stk_err stk_tar_from(stk_stream **stream, const stk_tar_opts *opts,
                                            stk_tar **out);
 

@@ -31,11 +31,12 @@ struct stk_tar {
     const uint8_t *buf; /* `have` bytes from byte `at` of the archive on */
     size_t have;
     uint64_t at;
-    bool ended;   /* nothing comes behind `buf` */
-    bool begun;   /* there was a header */
-    bool done;    /* STK_EEND or a failure */
-    bool given;   /* the caller has a member, and what is known of it */
-    bool awaited; /* there was an extension for a member that was not given yet */
+    bool ended;    /* nothing comes behind `buf` */
+    bool begun;    /* there was a header */
+    bool done;     /* STK_EEND or a failure */
+    bool given;    /* the caller has a member, and what is known of it */
+    bool draining; /* it has come to its end, and what is behind that is read */
+    bool awaited;  /* there was an extension for a member that was not given yet */
 
     uint64_t left; /* bytes of the member */
     uint32_t padding;
@@ -348,13 +349,23 @@ static stk_err check_member(stk_tar *t, const stk_tar_member *m, bool sparse, st
     return STK_OK;
 }
 
+/* Goes past all that is there. */
+static stk_err drain(stk_tar *t)
+{
+    advance(t, t->have);
+    return t->ended ? STK_EEND : STK_EAGAIN;
+}
+
 /* One header; STK_OK with out->name: a member. */
 static stk_err read_header(stk_tar *t, stk_tar_member *out, stk_diag *diag)
 {
     if (t->have < STK_TAR_BLOCK) return t->ended ? end(t, diag) : STK_EAGAIN;
     const uint8_t *h = t->buf;
     const stk_tar_sum sum = stk_tar_checksum(h);
-    if (sum == STK_TAR_ZEROS && !t->awaited) return STK_EEND;
+    if (sum == STK_TAR_ZEROS && !t->awaited) {
+        t->draining = t->stream && (t->opts.drain || stk_stream_packing(t->stream));
+        return t->draining ? drain(t) : STK_EEND;
+    }
     if (sum != STK_TAR_GOOD)
         return t->begun
                    ? stk_diag_set(diag, STK_ECORRUPT,
@@ -390,7 +401,7 @@ static void look_ahead(const stk_tar *t)
 
 stk_err stk_tar_next(stk_tar *t, stk_tar_member *out, stk_diag *diag)
 {
-    stk_err err = t->done ? STK_EEND : STK_OK;
+    stk_err err = t->done ? STK_EEND : t->draining ? drain(t) : STK_OK;
     *out = (stk_tar_member){0};
     if (t->given) forget(t);
     while (!err && !out->name) {

@@ -446,6 +446,24 @@ static void large_members(void)
     free(copy);
 }
 
+/* What is behind the end is read where that was asked for, and not otherwise. */
+static void drains(void)
+{
+    for (int drain = 0; drain < 2; drain++) {
+        stk_tar *t;
+        stk_stream *s;
+        stk_diag diag;
+        make_sample();
+        memset(ar.data + ar.size, 1, 5000);
+        struct pieces p = {ar.data, ar.size + 5000, 600};
+        CHECK_EQ(stk_stream_from(read_piece, &p, NULL, &s), STK_OK);
+        CHECK_EQ(stk_tar_from(&s, &(stk_tar_opts){.drain = drain}, &t), STK_OK);
+        CHECK_EQ(list_with(t, &diag), STK_OK);
+        CHECK((p.left == 0) == drain);
+        stk_tar_free(&t);
+    }
+}
+
 static void without_memory(void)
 {
     stk_err err = STK_OK;
@@ -474,4 +492,4 @@ static void without_memory(void)
 
 TESTS(TEST(files_and_others), TEST(long_names), TEST(global_headers), TEST(numbers),
       TEST(broken_pax), TEST(what_is_wrong), TEST(limits), TEST(truncated), TEST(flipped),
-      TEST(large_members), TEST(without_memory))
+      TEST(large_members), TEST(drains), TEST(without_memory))

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char NOT_BYTES[] = "Expected a one-dimensional, C-contiguous byte buffer.";
@@ -37,6 +38,8 @@ static bool open_path(ext_input *in, PyObject *source)
         ext_raise(err, &diag);
     }
     Py_DECREF(path);
+    struct stat st;
+    in->pipe = in->fd >= 0 && fstat(in->fd, &st) == 0 && !S_ISREG(st.st_mode);
     return in->fd >= 0;
 }
 

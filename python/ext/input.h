@@ -21,6 +21,7 @@ typedef struct ext_input {
     PyObject *name;        /* of the file, for messages: a str; NULL: it has none */
     bool into;             /* it is readinto() */
     int fd;                /* -1: none */
+    bool pipe;             /* and it is that of no regular file */
     PyThreadState *thread; /* while its GIL is given up */
 } ext_input;
 

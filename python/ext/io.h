@@ -13,6 +13,10 @@
 
 extern PyType_Spec ext_held_spec;
 
+/* Contiguous bytes of `data`, which stay where they are; memoryviews of it count nothing that they
+ * share.  NULL with an exception. */
+PyObject *ext_held(ext_state *state, PyObject *data);
+
 /* (dtype, shape, order, where the elements begin, what holds `data`). */
 PyObject *ext_npy_header(PyObject *module, PyObject *data);
 

@@ -34,6 +34,11 @@ static Held *hold(ext_state *state, PyObject *data)
     return self;
 }
 
+PyObject *ext_held(ext_state *state, PyObject *data)
+{
+    return (PyObject *)hold(state, data);
+}
+
 static PyObject *shape_of(const stk_npy *npy)
 {
     PyObject *shape = PyTuple_New(npy->ndim);

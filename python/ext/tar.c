@@ -1,4 +1,5 @@
 #include "input.h"
+#include "io.h"
 
 #include <stoker/tar.h>
 
@@ -6,16 +7,31 @@ typedef struct {
     PyObject_HEAD
     ext_turn turn; /* guards all below */
     ext_input in;
-    stk_tar *tar; /* NULL: it has come to its end */
+    PyObject *views; /* what views of members are made of */
+    stk_tar *tar;    /* NULL: it has come to its end */
 } Tar;
 
 static void close_all(Tar *self)
 {
     stk_tar_free(&self->tar);
+    Py_CLEAR(self->views);
     ext_input_close(&self->in);
 }
 
-static stk_err open_tar(Tar *self, const stk_stream_opts *limits, const stk_tar_opts *opts)
+/* Views of one memoryview are counted by it, and without the GIL that is no safe count. */
+static bool open_views(ext_state *state, Tar *self, PyObject *source)
+{
+    if (!self->in.memory) return true;
+#ifdef Py_GIL_DISABLED
+    self->views = ext_held(state, source);
+#else
+    (void)state, (void)source;
+    self->views = Py_NewRef(self->in.memory);
+#endif
+    return self->views;
+}
+
+static stk_err open_tar(Tar *self, const stk_stream_opts *limits, stk_tar_opts *opts)
 {
     stk_stream *stream = NULL;
     stk_err err;
@@ -27,6 +43,7 @@ static stk_err open_tar(Tar *self, const stk_stream_opts *limits, const stk_tar_
             return stk_tar_over(b->buf, (size_t)b->len, opts, &self->tar);
         err = stk_stream_over(b->buf, (size_t)b->len, limits, &stream);
     }
+    opts->drain = self->in.pipe;
     if (!err) err = stk_tar_from(&stream, opts, &self->tar);
     stk_stream_free(&stream);
     return err;
@@ -56,11 +73,13 @@ PyObject *ext_tar(PyObject *module, PyObject *args, PyObject *kwargs)
     opts.open_end = !strict;
     opts.max_header = (size_t)header;
 
-    PyTypeObject *type = ((ext_state *)PyModule_GetState(module))->tar_type;
+    ext_state *state = PyModule_GetState(module);
+    PyTypeObject *type = state->tar_type;
     Tar *self = (Tar *)type->tp_alloc(type, 0);
     if (!self) return NULL;
     self->in.fd = -1;
-    if (ext_turn_init(&self->turn) && ext_input_open(&self->in, source)) {
+    if (ext_turn_init(&self->turn) && ext_input_open(&self->in, source) &&
+        open_views(state, self, source)) {
         const stk_err err = open_tar(self, &limits, &opts);
         if (!err) return (PyObject *)self;
         ext_raise(err, NULL);
@@ -127,8 +146,7 @@ static PyObject *next_member(Tar *self)
     /* Before the data are read: their names need not outlive that. */
     PyObject *name = PyUnicode_DecodeUTF8(m.name, (Py_ssize_t)m.name_size, "surrogateescape");
     PyObject *data = NULL;
-    if (name)
-        data = m.data ? slice(self->in.memory, m.data, (size_t)m.size) : read_member(self, &m);
+    if (name) data = m.data ? slice(self->views, m.data, (size_t)m.size) : read_member(self, &m);
     PyObject *pair = data ? PyTuple_New(2) : NULL;
     if (!pair) {
         Py_XDECREF(name);
@@ -163,6 +181,7 @@ static int tar_traverse(PyObject *op, visitproc visit, void *arg)
 {
     Tar *self = (Tar *)op;
     Py_VISIT(self->in.memory);
+    Py_VISIT(self->views);
     Py_VISIT(self->in.reader);
     Py_VISIT(Py_TYPE(op));
     return 0;

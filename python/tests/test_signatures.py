@@ -82,6 +82,10 @@ EXPECTED = {
     "io": {
         "load_npy": "data, *, copy=False",
         "load_npz": f"data, *, max_uncompressed_bytes={2**30}, max_directory_bytes=None",
+        "load_wav": "data, time_offset_seconds=None, duration_seconds=None, *, max_bytes=None",
+        "parse_wav": "data",
+        "iter_tarfile": "src, *, max_uncompressed_bytes=None, max_ratio=None, max_member_bytes=None, "
+        "max_header_bytes=None, strict=True",
     },
     "dataloader": {
         "DataLoader": "src, *, preprocessor=None, batch_size=None, drop_last=False, aggregator=None, "

@@ -68,7 +68,8 @@ def iter_tarfile(
     way; their members are bytes, also of those in memory.
 
     ustar, pax, GNU tar and V7 archives.  Names are what the archive says, "../" and all, undecodable bytes
-    as surrogate escapes; nothing is written anywhere.  Folders, links and devices are left out.
+    as surrogate escapes; nothing is written anywhere.  A pipe that is given by its path, and what is compressed,
+    is read to its end: who writes is not cut off, and checksums are verified.  Folders, links and devices are left out.
 
     `max_uncompressed_bytes`: that a compressed archive may unpack to (None: 64 GiB).
     `max_ratio`: unpacked over packed bytes, from 64 MiB on (None: 500).

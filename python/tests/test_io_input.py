@@ -56,7 +56,7 @@ def pipe(data: bytes):
     return send, lambda: open(read, "rb")
 
 
-def test_others_run_while_it_waits():
+def test_threaded_writers_run_while_it_waits():
     """The writer is a thread of this process: it could not write if the lock was held."""
     read, write = os.pipe()
     archive = make(member("a", bytes(200_000)), member("b", b"2"))
@@ -182,7 +182,7 @@ def test_a_file_that_uses_its_own_iterator():
 
 
 @pytest.mark.parametrize("source", [lambda a: a, io.BytesIO, lambda a: Trickle(a, 999), gzip.compress])
-def test_threads_share_an_iterator(source):
+def test_threaded_iterators_are_shared(source):
     archive = make(*[member(f"{i}", b"%d" % i * 100) for i in range(500)])
     iterator = iter_tarfile(source(archive))
     got: list[tuple[str, bytes]] = []

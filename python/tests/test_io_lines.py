@@ -171,7 +171,7 @@ def test_files_are_closed(tmp_path):
     assert set(os.listdir("/proc/self/fd")) == before
 
 
-def test_threads():
+def test_threaded():
     data = b"\n".join(b"%d" % i for i in range(20_000))
     results = [[] for _ in range(4)]
     threads = [threading.Thread(target=lambda r=r: r.extend(map(int, iter_lines(data)))) for r in results]

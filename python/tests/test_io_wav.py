@@ -365,7 +365,7 @@ def test_limit_of_a_path(tmp_path):
             load_wav(path, max_bytes=bad)
 
 
-def test_threads():
+def test_threaded():
     want = samples("int16", 1000)
     data = make(want.tobytes())
     shared = bytearray(data)

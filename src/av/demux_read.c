@@ -146,6 +146,8 @@ static stk_err read_on(stk_demuxer *d, scan *s, stk_av_call *call)
         if (stk_packets_add(w, p)) return stk_av_say(call, STK_ENOMEM, "no memory for packets");
         if (w->media == STK_MEDIA_IMAGE) return STK_OK;
     }
+    /* An end that FFmpeg complains about is no end: decoding counts what is not there. */
+    if (err == STK_EEND && call->used && w->n) w->list[w->n - 1]->flags |= AV_PKT_FLAG_CORRUPT;
     return err == STK_EEND ? STK_OK : err;
 }
 

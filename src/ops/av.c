@@ -46,11 +46,11 @@ static const stk_av_table *open_module(const char *path, char *why, size_t size)
     return NULL;
 }
 
-/* The newest module in a folder that loads; *why: why the newest one there did not. */
+/* The newest module in a folder that loads; *why: why the newest one there did not.  "": none. */
 static const stk_av_table *search(const char *folder, char *why, size_t size)
 {
     const stk_av_table *table = NULL;
-    for (int major = NEWEST; major >= OLDEST && !table; major--) {
+    for (int major = NEWEST; *folder && major >= OLDEST && !table; major--) {
         char path[PATH_MAX], reason[1024];
         const int n = snprintf(path, sizeof(path), "%s/stoker-av-%d.so", folder, major);
         if (n < 0 || (size_t)n >= sizeof(path) || access(path, F_OK)) continue;
@@ -79,7 +79,7 @@ static const stk_av_table *search_all(stk_diag *diag)
         if (slash) snprintf(beside, sizeof(beside), "%s/stoker", folder);
         if (slash && !table) table = search(beside, why, sizeof(why));
     }
-    if (!table && *STK_MODULE_DIR) table = search(STK_MODULE_DIR, why, sizeof(why));
+    if (!table) table = search(STK_MODULE_DIR, why, sizeof(why));
     if (!table)
         stk_diag_set(diag, STK_EUNSUPPORTED, "%s%s%s", HOW, *why ? "; a module did not load: " : "",
                      why);

@@ -12,6 +12,7 @@ from bench.context import QUICK, STOKER, Context, Effort, FreeThreaded
 from bench.proc import Failed
 from bench.rows import (
     arrays,
+    augment,
     files,
     first,
     memory,
@@ -45,12 +46,13 @@ ROWS: dict[str, Callable[[Context], list[Row]]] = {
     "py-free": python_free.measure,
     "subprocess": subprocess.measure,
     "npz": arrays.measure,
+    "augment": augment.measure,
     "shards": shards.measure,
     "wav": files.measure_wav,
     "tar": files.measure_tar,
 }
 
-NO_IMAGES = frozenset(name for name in ROWS if name.startswith("py-")) | {"noop", "npz", "subprocess", "tar", "wav"}
+NO_IMAGES = frozenset(name for name in ROWS if name.startswith("py-")) | {"augment", "noop", "npz", "subprocess", "tar", "wav"}
 
 
 def parse() -> argparse.Namespace:

@@ -4,6 +4,7 @@
 A peer that cannot be had is reported by name, with what would help; it never stops the others.
 """
 
+import importlib.util
 import json
 import os
 import shutil
@@ -32,6 +33,7 @@ class Peer:
 SOUNDFILE = Peer(
     Contender("soundfile", "soundfile", PYTHON), ("soundfile==0.14.0", "numpy==2.4.6"), "import soundfile"
 )
+TORCHVISION = "torchvision==0.28.0"  # for the torch of scripts/requirements.txt
 SPDL_CORE = "spdl_core==0.8.0"
 SPDL = Peer(
     Contender("spdl_pipeline", "SPDL pipeline", PYTHON),
@@ -141,6 +143,19 @@ def pipelines() -> tuple[list[Contender], dict[str, str]]:
 def soundfile() -> Contender | str:
     """Or why there is none."""
     return install(SOUNDFILE) or SOUNDFILE.contender
+
+
+def torchvision() -> Path | str:
+    """A folder with torchvision alone, for the torch that the tests use; or why not."""
+    if importlib.util.find_spec("torch") is None:
+        return "there is no torch"
+    folder = VENV / "torchvision"
+    if not folder.exists():
+        command = [sys.executable, *pip("install", "--no-deps", "--target", str(folder), TORCHVISION)[1:]]
+        problem = call(command)
+        if problem:
+            return problem
+    return folder
 
 
 def spdl_core() -> Path | str:

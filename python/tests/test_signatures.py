@@ -80,6 +80,41 @@ EXPECTED = {
     "source.local_directory": {"LocalDirectory": "root, pattern", "LocalDirectory.shuffle": "seed"},
     "source.imagenet": {"ImageNet": "root, split='val'", "get_mappings": "", "parse_wnid": "s"},
     "io": {
+        "Demuxer": "src, *, demux_config=None, name=None",
+        "Demuxer.demux_audio": "window=None, *, bsf=None",
+        "Demuxer.demux_video": "window=None, *, bsf=None",
+        "Demuxer.demux_image": "*, bsf=None",
+        "Demuxer.streaming_demux": "indices=None, *, duration=-1, num_packets=-1",
+        "Demuxer.has_audio": "",
+        "demux_audio": "src, *, timestamp=None, demux_config=None, bsf=None, name=None",
+        "demux_video": "src, *, timestamp=None, demux_config=None, bsf=None, name=None",
+        "demux_image": "src, *, demux_config=None, bsf=None, name=None",
+        "BSF": "codec, bsf",
+        "BSF.filter": "packets, flush=False",
+        "BSF.flush": "",
+        "apply_bsf": "packets, bsf",
+        "VideoPackets.get_timestamps": "*, raw=False",
+        "demux_config": "format=None, format_options=None, buffer_size=8096, *, protocols=None, timeout=60.0, "
+        "max_bytes=4294967296",
+        "decode_config": "decoder=None, decoder_options=None, *, max_pixels=268435456",
+        "decode_packets": "packets, filter_desc='__PLACEHOLDER__', decode_config=None, *, num_frames=-1, strict=False",
+        "Decoder": "codec, *, filter_desc='__PLACEHOLDER__', decode_config=None, strict=False",
+        "convert_frames": "frames, storage=None",
+        "to_numpy": "buffer",
+        "load_audio": "src, timestamp=None, *, demux_config=None, decode_config=None, filter_desc='__PLACEHOLDER__', "
+        "device_config=None, name=None, strict=False",
+        "load_image": "src, *, demux_config=None, decode_config=None, filter_desc='__PLACEHOLDER__', "
+        "device_config=None, name=None",
+        "load_image_batch": "srcs, *, width, height, pix_fmt='rgb24', demux_config=None, decode_config=None, "
+        "filter_desc='__PLACEHOLDER__', device_config=None, storage=None, strict=True",
+        "get_video_filter_desc": "*, frame_rate=None, timestamp=None, scale_width=None, scale_height=None, "
+        "scale_algo='bicubic', scale_mode='pad', crop_width=None, crop_height=None, pix_fmt='rgb24', num_frames=None, "
+        "pad_mode=None, filter_desc=None",
+        "get_audio_filter_desc": "*, sample_rate=None, num_channels=None, sample_fmt='fltp', timestamp=None, "
+        "num_frames=None, filter_desc=None",
+        "get_filter_desc": "packets, **filter_args",
+        "get_buffer_desc": "codec, label=None, pix_fmt=None",
+        "get_abuffer_desc": "codec, *, label=None, sample_fmt=None",
         "load_npy": "data, *, copy=False",
         "load_npz": f"data, *, max_uncompressed_bytes={2**30}, max_directory_bytes=None",
         "load_wav": "data, time_offset_seconds=None, duration_seconds=None, *, max_bytes=None",
@@ -95,6 +130,13 @@ EXPECTED = {
         "num_workers=1, collate_fn=None, pin_memory=False, drop_last=False, timeout=None, worker_init_fn=None, "
         "multiprocessing_context=None, generator=None, *, prefetch_factor=2, persistent_workers=False, "
         "pin_memory_device=None, in_order=False, worker_init_concurrency=None",
+    },
+    "io.utils": {
+        "get_ffmpeg_versions": "",
+        "get_ffmpeg_filters": "",
+        "get_ffmpeg_log_level": "",
+        "set_ffmpeg_log_level": "level",
+        "built_with_cuda": "",
     },
 }
 

@@ -103,8 +103,17 @@ find_slot(const segment *s, uintptr_t *before)
         }
 }
 
+/* Other threads, one of which may have had the lock, did not come along. */
+static void begin_in_child(void)
+{
+    pthread_mutex_init(&entering, NULL);
+    inside = 0;
+    for (const stk_av_call *call = current; call; call = call->outer) inside++;
+}
+
 void stk_av_call_start(void)
 {
+    (void)pthread_atfork(NULL, NULL, begin_in_child); /* no memory: as it was without */
     segment s = {(const uintptr_t *)(uintptr_t)av_log_set_callback, 0};
     atomic_store_explicit(&others, av_log_default_callback, memory_order_release);
     const bool found = dl_iterate_phdr(find_segment, &s) && s.words;

@@ -2,7 +2,10 @@
 #include <libavutil/error.h>
 #include <libavutil/log.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "av/call.h"
 #include "tests/check.h"
@@ -74,6 +77,39 @@ static void a_long_log_is_cut(void)
     CHECK(strlen(diag.text) < sizeof(diag.text));
 }
 
+static void *enter_again_and_again(void *stop)
+{
+    while (!atomic_load((atomic_bool *)stop)) {
+        stk_av_call call;
+        stk_av_enter(&call, NULL);
+        stk_av_leave(&call);
+    }
+    return NULL;
+}
+
+static void children_can_go_on(void)
+{
+    atomic_bool stop = false;
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, enter_again_and_again, &stop), 0);
+    for (int i = 0; i < 50; i++) {
+        const pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (!pid) {
+            stk_av_call call;
+            alarm(60); /* a lock that nobody gives back */
+            stk_av_enter(&call, NULL);
+            stk_av_leave(&call);
+            _exit(0);
+        }
+        int status;
+        CHECK_EQ(waitpid(pid, &status, 0), pid);
+        CHECK_EQ(status, 0);
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+}
+
 static void codes(void)
 {
     stk_av_call call;
@@ -95,5 +131,6 @@ int main(void)
     lines_become_the_error();
     a_long_log_is_cut();
     codes();
+    children_can_go_on();
     return 0;
 }

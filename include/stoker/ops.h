@@ -62,6 +62,10 @@ typedef struct stk_image_opts {
  * by content.  All parts of a sample get the same geometry. */
 STK_API stk_op *stk_op_decode_image(const stk_image_opts *opts, stk_diag *diag);
 
+/* load_npy: bytes of a NumPy file to its array, a view of them, of any type that stk_dtype names,
+ * in this machine's order of bytes.  All arrays of a batch have one shape. */
+STK_API stk_op *stk_op_load_npy(stk_diag *diag);
+
 typedef enum stk_layout {
     STK_LAYOUT_NHWC = 0,
     STK_LAYOUT_NCHW,

@@ -43,6 +43,14 @@ PyObject *ext_op_read(PyObject *module, PyObject *args, PyObject *kwargs)
     return ext_op_give(module, &core, &diag);
 }
 
+PyObject *ext_op_load_npy(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    stk_diag diag = {0};
+    stk_op *core = stk_op_load_npy(&diag);
+    return ext_op_give(module, &core, &diag);
+}
+
 /* In the order of the enums of stoker/ops.h, as are the next. */
 static const char *const crops[] = {"none", "center", "random_resized", NULL};
 static const char *const filters[] = {"bilinear", "bicubic", "lanczos", "box", "nearest", NULL};

@@ -6,6 +6,7 @@
 
 PyObject *ext_op_read(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_op_decode_image(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *ext_op_load_npy(PyObject *module, PyObject *unused);
 PyObject *ext_op_normalize(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_decode_image(PyObject *module, PyObject *args, PyObject *kwargs);
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Layout = Literal["NHWC", "NCHW"]
     DType = Literal["uint8", "float32", "float16", "bfloat16"]
 
-__all__ = ["Op", "blur", "color_jitter", "cutmix", "decode_image", "erase", "grayscale", "mixup", "normalize", "pad", "read", "rotate"]
+__all__ = ["Op", "blur", "color_jitter", "cutmix", "decode_image", "erase", "grayscale", "load_npy", "mixup", "normalize", "pad", "read", "rotate"]
 
 
 class read(Op):
@@ -164,6 +164,21 @@ class decode_image(Op):
         return _stoker.op_decode_image(
             **self._options(bits_of_parts("nearest", nearest, parts), bits_of_parts("gray", self.gray, parts))
         )
+
+
+class load_npy(Op):
+    """Bytes of a NumPy file to its array, a view of them.
+
+    Any shape of at most 8 dimensions, in C or Fortran order; bool, integers, float16, float32 and float64 in
+    this machine's order of bytes.  Other types fail, by name.  All arrays of a batch have one shape and type:
+    it has (n, *shape).
+    """
+
+    __slots__ = ()
+    name = "load_npy"
+
+    def _handle(self, parts: Sequence[str]) -> _stoker.Op:
+        return _stoker.op_load_npy()
 
 
 class normalize(Op):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import socket
+from contextlib import contextmanager
 
 import pytest
 
@@ -35,26 +37,46 @@ def listener():
 
 def targets(tmp_path, listener):
     clip = make(tmp_path / "clip.ts", "-c:v", "mpeg4")
+    (tmp_path / "secret.ts").symlink_to("/etc/passwd")
     port = listener.getsockname()[1]
-    return ["/etc/passwd", "file:///etc/passwd", str(clip), "clip.ts", f"http://127.0.0.1:{port}/x.ts", f"tcp://127.0.0.1:{port}"]
+    return ["/etc/passwd", "secret.ts", "file:///etc/passwd", str(clip), "clip.ts", f"http://127.0.0.1:{port}/x.ts", f"tcp://127.0.0.1:{port}"]
 
 
-def opened(code):
-    """Files that the process has open or has read: access times do not do, descriptors may be short-lived."""
-    return code
+@contextmanager
+def unopened(*paths):
+    """None of these files is opened in the block, by anybody."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    assert fd >= 0
+    try:
+        for path in paths:
+            assert libc.inotify_add_watch(fd, os.fsencode(path), 0x20) >= 0  # IN_OPEN
+        yield
+        with pytest.raises(BlockingIOError):
+            os.read(fd, 4096)
+    finally:
+        os.close(fd)
+
+
+def test_that_opening_would_be_seen(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("x")
+    with pytest.raises(pytest.fail.Exception), unopened(path):
+        path.read_text()
 
 
 @pytest.mark.parametrize(("name", "text"), [("a.m3u8", SEGMENT), ("a.m3u8", MASTER), ("a.m3u8", KEY), ("a.ffconcat", CONCAT)])
 @pytest.mark.parametrize("from_memory", [False, True])
 def test_playlists(tmp_path, listener, name, text, from_memory, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    secret = tmp_path / "secret.ts"
     for target in targets(tmp_path, listener):
         path = tmp_path / name
         path.write_text(text.replace("{}", target))
-        events = []
-        with pytest.raises(stoker.Error) as error:
-            demux_video(path.read_bytes() if from_memory else path)
-        assert isinstance(error.value, RuntimeError), (target, error.value, events)
+        source = path.read_bytes() if from_memory else path
+        with unopened(secret, tmp_path / "clip.ts"), pytest.raises(RuntimeError) as error:
+            demux_video(source)
+        assert isinstance(error.value, stoker.Error)
 
 
 @pytest.mark.parametrize("format", ["hls", "concat", "sdp", "rtsp", "dash"])

@@ -264,7 +264,7 @@ def test_a_cancelled_demuxer(clip):
             demuxer.demux_video()
 
 
-def test_cancelling_wakes_a_read():
+def test_a_reader_that_ends_while_it_is_waited_for():
     reader, writer = os.pipe()
     opened = threading.Event()
     os.write(writer, b"\x47" + bytes(187))

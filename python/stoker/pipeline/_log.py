@@ -24,6 +24,13 @@ class FailureLog:
     """Hears of each failure of one stage, from any thread."""
 
     def __init__(self, info: StageInfo) -> None:
+        # What a failure needs, for good: a thread in the middle of an import would, in a child of fork,
+        # hold that module's lock for ever.
+        import logging
+        from .config import is_compact_log
+
+        self._logger = logging.getLogger("stoker.pipeline")
+        self._is_compact = is_compact_log
         self.info = info
         self._lock = threading.Lock()  # guards `count`
         self.count = 0
@@ -41,13 +48,9 @@ class FailureLog:
             error.add_note(text)
 
     def _log(self, error: BaseException, text: str, trace: TracebackType | None, is_last: bool) -> None:
-        import logging
-
-        from .config import is_compact_log
-
-        logger = logging.getLogger("stoker.pipeline")
+        logger = self._logger
         last = "; later failures of this stage are counted only" if is_last else ""
-        if is_compact_log():
+        if self._is_compact():
             logger.error("%s: %s%s", " ".join(text.split()), in_one_line(error), last)
         else:
             logger.error("%s%s", text, last, exc_info=(type(error), error, trace))

@@ -209,7 +209,11 @@ class Port:
 
 
 class Loop:
-    """The event loop of one run: a thread of the run calls run()."""
+    """The event loop of one run: a thread of the run calls run().
+
+    What that thread needs is imported where the pipeline is built: a thread in the middle of an import
+    would, in a child of fork, hold that module's lock for ever.
+    """
 
     def __init__(
         self,
@@ -227,6 +231,11 @@ class Loop:
         self._regions = regions
         self._waiters: list[asyncio.Future[None]] = []
         self._pool: LoopPool | None = None
+        from ._loop_pool import LoopPool
+
+        self._make_pool = LoopPool
+        if background_tasks:
+            from . import _tasks  # noqa: F401
 
     def run(self, run: _stoker.Run, group: int) -> None:
         """Until the stages have ended, or the run has."""
@@ -326,7 +335,5 @@ class Loop:
     def pool(self) -> LoopPool:
         """For sync ops whose stages the loop serves."""
         if self._pool is None:
-            from ._loop_pool import LoopPool
-
-            self._pool = LoopPool(self._num_threads)
+            self._pool = self._make_pool(self._num_threads)
         return self._pool

@@ -89,6 +89,7 @@ def idle(o: Options) -> Result:
 
 
 def left_behind() -> dict[str, int]:
+    settle()  # nobody has waited for the last threads
     rollup = Path("/proc/self/smaps_rollup").read_text()
     private = sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Private_"))
     return {

@@ -189,17 +189,12 @@ static stk_err copy_strings(struct list *l, const char *what, const char *const 
     return STK_OK;
 }
 
-/* Names that a batch has anyway. */
 static stk_err check_name(const char *what, const char *name, stk_diag *diag)
 {
-    static const char *const taken[] = {"id", "key", "epoch", "index", "size", "substituted"};
     if (!name || !name[0]) return stk_diag_set(diag, STK_EINVAL, "List: a %s has no name", what);
-    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
-        if (!strcmp(name, taken[i]))
-            return stk_diag_set(diag, STK_EINVAL,
-                                "List: a %s may not be called \"%s\": every batch has that", what,
-                                name);
-    return STK_OK;
+    if (!stk_indexed_has_field(name)) return STK_OK;
+    return stk_diag_set(diag, STK_EINVAL,
+                        "List: a %s may not be called \"%s\": every batch has that", what, name);
 }
 
 static stk_err copy_parts(struct list *l, const stk_list_opts *o, stk_diag *diag)

@@ -357,15 +357,6 @@ static stk_err copy_opts(struct shards *x, const stk_shards_opts *o)
     return STK_OK;
 }
 
-/* Names that a batch has anyway. */
-static bool is_taken(const char *name)
-{
-    static const char *const taken[] = {"id", "key", "epoch", "index", "size", "substituted"};
-    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
-        if (!strcmp(name, taken[i])) return true;
-    return false;
-}
-
 static const char *field_name(const stk_shards_opts *o, size_t i)
 {
     return i < o->num_parts ? name_of(&o->parts[i]) : o->columns[i - o->num_parts].name;
@@ -377,7 +368,7 @@ static stk_err check_fields(const char *name, const stk_shards_opts *o, stk_diag
         const char *field = field_name(o, i);
         const char *endings =
             i < o->num_parts ? endings_of(&o->parts[i]) : o->columns[i - o->num_parts].endings;
-        if (!field || !field[0] || is_taken(field))
+        if (!field || !field[0] || stk_indexed_has_field(field))
             return stk_diag_set(diag, STK_EINVAL, "%s: a field may not be called \"%s\"", name,
                                 field ? field : "");
         if (!endings || !endings[0])

@@ -67,7 +67,7 @@ typedef struct stk_piece {
     uint32_t crc;
 } stk_piece;
 
-/* STK_ENOTFOUND: the part is no piece, its key is the path of a file of its own.  Others: the
+/* A `path` of NULL: the part is no piece, its key is the path of a file of its own.  An error: the
  * source knows of the sample, and that it cannot be read. */
 STK_API STK_NODISCARD stk_err stk_item_piece(const stk_item *item, size_t part, stk_piece *out,
                                              stk_diag *diag);

@@ -97,8 +97,9 @@ static bool is_sources_key(const stk_item *item, const stk_source_class *cls, si
 stk_err stk_item_piece(const stk_item *item, size_t i, stk_piece *out, stk_diag *diag)
 {
     const stk_source_class *cls = item->source ? stk_source_get_class(item->source) : NULL;
-    if (!cls || !cls->piece || item->is_batch || i >= item->num_parts) return STK_ENOTFOUND;
-    if (!is_sources_key(item, cls, i)) return STK_ENOTFOUND; /* somebody has named another file */
+    *out = (stk_piece){0};
+    if (!cls || !cls->piece || item->is_batch || i >= item->num_parts) return STK_OK;
+    if (!is_sources_key(item, cls, i)) return STK_OK; /* somebody has named another file */
     return cls->piece(stk_source_params(item->source), item->id, i, out, diag);
 }
 

@@ -142,10 +142,10 @@ static stk_err read_part(const read_params *p, stk_item *item, size_t part, stk_
         return stk_diag_set(diag, err, "the path has %zu bytes or more", sizeof(path));
     if (err) return stk_diag_set(diag, err, "there is no path to read from");
     err = stk_item_piece(item, part, &piece, diag);
-    if (err && err != STK_ENOTFOUND) return err;
+    if (err) return err;
     const target t = {
         .path = path,
-        .piece = err ? NULL : &piece,
+        .piece = piece.path ? &piece : NULL,
         .max_bytes = p->max_bytes,
         .pool = p->pool,
     };

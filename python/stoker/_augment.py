@@ -290,7 +290,8 @@ class blur(ArrayOp):
             if _check.integer("kernel_size", size, 1, 255) % 2 == 0:
                 raise ValueError(f"kernel_size must be odd, not {size}")
         if not isinstance(sigma, Sequence):
-            sigma = (_check.number("sigma", sigma, 1e-3, 1e6),) * 2
+            width = _check.number("sigma", sigma, 1e-3, 1e6)
+            sigma = (width, width)
         self._set(
             kernel_size=tuple(map(int, sizes)),
             sigma=_range("sigma", sigma, 1e-3, 1e6),

@@ -76,7 +76,8 @@ def to_numpy(buffer: Any) -> Any:
 def to_torch(buffer: Any) -> Any:
     """The buffer as a PyTorch tensor that shares its memory."""
     import torch
+    from torch.utils.dlpack import from_dlpack
 
     if not hasattr(buffer, "__dlpack__"):
         return torch.as_tensor(buffer)
-    return torch.utils.dlpack.from_dlpack(buffer)
+    return from_dlpack(buffer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence, Set
+from typing import Any
 
 from .. import _stoker
 from .._check import integer
@@ -40,7 +41,7 @@ class InputNotFoundError(NotFoundError, DecodeError):
     """There is no such input: a FileNotFoundError, and the RuntimeError that media raise otherwise."""
 
 
-def byte_view(src: object) -> memoryview | None:
+def byte_view(src: Any) -> memoryview | None:
     """Bytes-like objects, arrays and tensors as a view of bytes; None: something else."""
     if not isinstance(src, (bytes, bytearray, memoryview)):
         if hasattr(src, "data_ptr") and hasattr(src, "numpy"):  # a tensor of PyTorch
@@ -50,7 +51,7 @@ def byte_view(src: object) -> memoryview | None:
 
             src = numpy.asarray(src)
     try:
-        view = memoryview(src)  # type: ignore[arg-type]
+        view = memoryview(src)
     except TypeError:
         return None
     except ValueError as error:  # elements that it does not know

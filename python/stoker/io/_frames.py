@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from operator import index
+from typing import SupportsIndex
 
 from .. import _stoker
 from ._cell import Consumable
@@ -37,7 +38,8 @@ class Frames(Consumable):
     @property
     def time_base(self) -> tuple[int, int]:
         """What `get_pts()` counts in, in seconds."""
-        return tuple(self._get("time_base") or (0, 1))
+        num, den = self._get("time_base") or (0, 1)
+        return num, den
 
     def _seconds(self) -> list[float]:
         num, den = self.time_base
@@ -152,7 +154,7 @@ class VideoFrames(_Pictures):
         n = int(_stoker.av_frames_info(handle)["num_frames"])
         if isinstance(key, slice):
             picked = tuple(range(*key.indices(n)))
-        elif hasattr(key, "__index__"):
+        elif isinstance(key, SupportsIndex):
             one = _inside(index(key), n)
             return ImageFrames._hold(_stoker.av_frames_pick(handle, (one,), IMAGE))
         else:

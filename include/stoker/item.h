@@ -3,8 +3,9 @@
  *
  * An item has an identity (source, id, epoch) that never changes, and data that
  * each stage replaces.  Data comes in parts, one for each file of the sample
- * (image and mask, say); most samples have one part.  A part holds nothing (its
- * path is the data), bytes, or an array.  After a batch stage the item holds a batch.
+ * (image and mask, say), and behind them those that ops add; most samples have one part.  A part
+ * holds nothing (its path is the data), bytes, or an array.  After a batch stage the item holds a
+ * batch.
  *
  * Threads: one thread at a time: the engine hands an item to one op at a time.
  * Memory:  what getters return is borrowed, valid until the part is set again.
@@ -43,7 +44,7 @@ STK_API int64_t stk_item_epoch(const stk_item *item);
 STK_API int64_t stk_item_index(const stk_item *item);
 STK_API size_t stk_item_num_parts(const stk_item *item);
 
-/* Identity, for sources to set in `next`. */
+/* Identity, for sources to set in `next`; the number of parts also for ops that add some. */
 STK_API void stk_item_set_id(stk_item *item, int64_t id, int64_t epoch);
 STK_API STK_NODISCARD stk_err stk_item_set_num_parts(stk_item *item, size_t n);
 

@@ -53,6 +53,12 @@ typedef struct stk_op_class {
      * its slot of the batch.  NULL: never known. */
     void (*spec)(const void *params, size_t part, stk_spec *out);
 
+    /* Parts that `run` puts behind those that the item has (stk_item_set_num_parts), to every item
+     * the same: the name of number `i` of them, which becomes a field of the batch, and in *spec
+     * (zeros before) its array, where that is known beforehand.  NULL: there are no more.  Maps of
+     * samples only; the names live as long as params.  May be NULL: it adds none. */
+    const char *(*adds)(const void *params, size_t i, stk_spec *spec);
+
     /* Gives back params when the op is dropped; also when stk_op_new fails.  May be NULL. */
     void (*fini)(void *params);
 

@@ -35,6 +35,14 @@ struct stk_batch {
     field fields[STK_MAX_FIELDS];
 };
 
+bool stk_batch_has_always(const char *name)
+{
+    static const char *const names[] = {"id", "key", "epoch", "index", "size", "substituted"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (!strcmp(name, names[i])) return true;
+    return false;
+}
+
 stk_err stk_batch_new(const stk_batch_params *params, stk_batch **out)
 {
     stk_batch *b = *out = stk_alloc_zero(1, sizeof(*b));

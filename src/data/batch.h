@@ -22,6 +22,9 @@ typedef struct stk_batch_params {
 
 STK_NODISCARD stk_err stk_batch_new(const stk_batch_params *params, stk_batch **out);
 
+/* Names of fields and attributes that every batch has. */
+bool stk_batch_has_always(const char *name);
+
 /* Adds one sample; the batch keeps `source` (may be NULL) alive for its keys. */
 STK_NODISCARD stk_err stk_batch_add_sample(stk_batch *b, stk_source *source, int64_t id,
                                            bool substituted);

@@ -12,15 +12,6 @@ static stk_item *first_value(const assembly *a)
     return NULL;
 }
 
-static const char *part_name(const stk_item *item, size_t i)
-{
-    const stk_source_class *cls = item->source ? stk_source_get_class(item->source) : NULL;
-    size_t n = 0;
-    const char *const *names =
-        cls && cls->parts ? cls->parts(stk_source_params(item->source), &n) : NULL;
-    return names && i < n ? names[i] : "image";
-}
-
 static stk_spec many(const stk_spec *one, size_t n)
 {
     stk_spec s = {.dtype = one->dtype, .ndim = one->ndim + 1};
@@ -114,23 +105,28 @@ static stk_err add_part(assembly *a, const stk_item *first, size_t i, stk_batch 
     if (!s->mem && !first->parts[i].array.data) return STK_OK; /* a batch of keys */
     const stk_spec spec = s->mem ? s->spec : stk_tensor_spec(&first->parts[i].array);
     const stk_spec all = many(&spec, a->values);
+    const char *name = stage_part_name(&a->node->stages[0], first->source, i);
+    if (!name)
+        return stk_diag_set(diag, STK_EINVAL, "sample %lld has %zu parts, more than have names",
+                            (long long)first->id, first->num_parts);
     stk_err err = gather(a, i, &spec, &s->mem, diag);
-    return err ? err : stk_batch_add_array(b, part_name(first, i), &all, &s->mem);
+    return err ? err : stk_batch_add_array(b, name, &all, &s->mem);
 }
 
 /* An empty batch still has its fields, where the decoder said what they will be. */
 static stk_err add_empty_parts(const assembly *a, stk_batch *b)
 {
-    const stk_item *any = a->items[0];
     const node *n = a->node;
-    for (size_t i = 0; n->binder && i < any->num_parts; i++) {
-        stk_spec spec = {0};
-        stk_op_get_class(n->binder->op)->spec(stk_op_params(n->binder->op), i, &spec);
+    stk_source *source = a->items[0]->source;
+    const char *name;
+    for (size_t i = 0; (name = stage_part_name(&n->stages[0], source, i)); i++) {
+        stk_spec spec;
+        stage_part_spec(&n->stages[0], n->binder, source, i, &spec);
         if (spec.dtype == STK_DTYPE_NONE) continue;
         const stk_spec all = many(&spec, 0);
         stk_buffer *mem = NULL;
         stk_err err = stk_buffer_new(0, &mem);
-        if (!err) err = stk_batch_add_array(b, part_name(any, i), &all, &mem);
+        if (!err) err = stk_batch_add_array(b, name, &all, &mem);
         stk_buffer_unref(&mem);
         if (err) return err;
     }

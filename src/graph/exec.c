@@ -103,6 +103,7 @@ static bool substitute(lane *l, stage *s, stk_item *item)
         stage *failed = s;
         item_clear_data(item);
         item_forget(item);
+        item->num_parts = 1; /* those that ops have added are gone, as of a new item */
         if (cls->substitute(source->src.cursor, item, id, epoch, i) != STK_OK) break;
         if (attempt_chain(l, s, item, &diag, &failed) == STK_OK) {
             item->state = ITEM_VALUE;

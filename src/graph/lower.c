@@ -34,6 +34,14 @@ static size_t most_parts(const stk_plan *plan)
     return most;
 }
 
+static size_t most_added(const stk_run *run)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < run->num_stages; i++)
+        if (run->stages[i].num_added > most) most = run->stages[i].num_added;
+    return most;
+}
+
 /* The same key for the same op in the same place among its likes: another stage before it does
  * not change its random numbers.  FNV-1a of the name, mixed with the ordinal. */
 static uint64_t rng_key(const stk_run *run, const stk_op_class *cls)
@@ -45,7 +53,7 @@ static uint64_t rng_key(const stk_run *run, const stk_op_class *cls)
     return stk_mix64(hash + ordinal);
 }
 
-static stage *new_stage(stk_run *run, const char *kind, const stage_plan *plan)
+static stage *new_stage(stk_run *run, const char *kind, const stage_plan *plan, const edge *in)
 {
     stage *s = &run->stages[run->num_stages];
     s->kind = kind;
@@ -53,6 +61,7 @@ static stage *new_stage(stk_run *run, const char *kind, const stage_plan *plan)
     s->index = (uint32_t)run->num_stages;
     s->op = plan ? plan->op : NULL;
     if (s->op) s->rng_key = rng_key(run, stk_op_get_class(s->op));
+    stage_set_parts(s, in);
     run->num_stages++;
     return s;
 }
@@ -107,7 +116,7 @@ static bool fuses(const edge *in, const stage_plan *p, bool blocking)
 static edge *lower_map(stk_run *run, const stage_plan *p, edge *in)
 {
     const bool blocking = !p->opts.group && stk_op_get_class(p->op)->flags & STK_OP_BLOCKING;
-    stage *s = new_stage(run, "map", p);
+    stage *s = new_stage(run, "map", p, in);
     s->concurrency = concurrency_of(run, p, blocking);
     if (in->from->num_stages > 0) { /* substitutes come along a chain of maps */
         const node *from = in->from;
@@ -135,7 +144,7 @@ static edge *lower_expand(stk_run *run, const stage_plan *p, edge *in)
 {
     const stk_op_class *cls = stk_op_get_class(p->op);
     const bool blocking = !p->opts.group && cls->flags & STK_OP_BLOCKING;
-    stage *s = new_stage(run, cls == &unbatch_class ? "unbatch" : "expand", p);
+    stage *s = new_stage(run, cls == &unbatch_class ? "unbatch" : "expand", p, in);
     node *n = new_node(run, NODE_EXPAND, s, in);
     n->blocking = blocking;
     n->concurrency = s->concurrency = concurrency_of(run, p, blocking);
@@ -146,7 +155,7 @@ static edge *lower_expand(stk_run *run, const stage_plan *p, edge *in)
 
 static edge *lower_batch(stk_run *run, const stage_plan *p, edge *in)
 {
-    stage *s = new_stage(run, "batch", p);
+    stage *s = new_stage(run, "batch", p, in);
     node *n = new_node(run, NODE_BATCH, s, in);
     n->concurrency = s->concurrency = run->num_threads;
     n->batch_size = p->batch_size;
@@ -157,7 +166,7 @@ static edge *lower_batch(stk_run *run, const stage_plan *p, edge *in)
 
 static edge *lower_route(stk_run *run, const stage_plan *p, edge *in)
 {
-    stage *s = new_stage(run, "route", p);
+    stage *s = new_stage(run, "route", p, in);
     s->concurrency = 1;
     node *route = new_node(run, NODE_ROUTE, s, in);
     route->in_turn = true;
@@ -186,7 +195,7 @@ static edge *lower_route(stk_run *run, const stage_plan *p, edge *in)
 
 static edge *lower_port(stk_run *run, const stage_plan *p, edge *in)
 {
-    stage *s = new_stage(run, "port", p);
+    stage *s = new_stage(run, "port", p, in);
     node *n = new_node(run, NODE_PORT, s, NULL);
     n->concurrency = s->concurrency = p->opts.concurrency ? p->opts.concurrency : 1;
     n->num_edges = 1;
@@ -202,7 +211,7 @@ static edge *lower_begin(stk_run *run, const stk_plan *plan)
     edge *ends[STK_MAX_PATHS];
     for (size_t i = 0; i < plan->num_inputs; i++) ends[i] = lower_plan(run, plan->inputs[i], NULL);
     const bool begins = plan->num_inputs == 0;
-    stage *s = new_stage(run, begins ? "source" : "merge", NULL);
+    stage *s = new_stage(run, begins ? "source" : "merge", NULL, begins ? NULL : ends[0]);
     s->concurrency = 1;
     const node_kind kind = plan->ported ? NODE_PORT : begins ? NODE_SOURCE : NODE_MERGE;
     node *n = new_node(run, kind, s, NULL);
@@ -377,7 +386,6 @@ stk_err run_lower(stk_run *run, stk_diag *diag)
     count(run->plan, run);
     const size_t nodes = run->num_nodes + 2, stages = run->num_stages + 1;
     run->num_nodes = run->num_stages = 0;
-    run->max_parts = most_parts(run->plan);
     run->stages = stk_alloc_zero(stages, sizeof(*run->stages));
     run->nodes = stk_alloc_zero(nodes, sizeof(*run->nodes));
     run->edges = stk_alloc_zero(2 * nodes, sizeof(*run->edges)); /* each path counted a node */
@@ -391,7 +399,8 @@ stk_err run_lower(stk_run *run, stk_diag *diag)
         run->sink = new_edge(run, new_node(run, NODE_PASS, NULL, made));
     }
     set_window(run->sink, (int64_t)run->plan->sink);
-    stage *reader = new_stage(run, "sink", NULL);
+    run->max_parts = most_parts(run->plan) + most_added(run);
+    stage *reader = new_stage(run, "sink", NULL, NULL);
     reader->concurrency = 1;
     for (size_t i = 0; i < run->num_edges; i++) {
         edge *e = &run->edges[i];

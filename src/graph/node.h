@@ -25,6 +25,11 @@ typedef struct stage {
     struct stage *before; /* of a chain of maps that begins at a source; NULL at its first */
     struct node *source;  /* of that chain; NULL: there is none, no substitutes */
     int32_t concurrency;
+    size_t num_added; /* parts that ops up to it have put behind those of the source */
+    struct added {
+        stk_op *op;   /* borrowed */
+        size_t index; /* among those of the op */
+    } added[STK_MAX_PARTS];
 
     uint64_t items, failed, substituted, bytes;
     int64_t busy_ns, wait_in_ns, wait_out_ns;

@@ -53,6 +53,9 @@ struct stk_plan {
 
 extern const stk_op_class unbatch_class; /* unbatch.c */
 
+/* parts.c: whether ops that add parts can do so. */
+STK_NODISCARD stk_err plan_check_parts(const stk_plan *plan, stk_diag *diag);
+
 /* What flows into stage i (i == num_stages: what the reader gets). */
 stk_kind plan_kind_at(const stk_plan *plan, size_t i);
 

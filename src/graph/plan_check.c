@@ -274,6 +274,7 @@ static stk_err check_whole(const stk_plan *plan, bool is_input, bool batched, st
 stk_err stk_plan_check(stk_plan *plan, stk_diag *diag)
 {
     stk_err err = check_whole(plan, false, false, diag);
+    if (!err) err = plan_check_parts(plan, diag);
     if (err) return err;
     if (count_stages(plan) + 1 > STK_MAX_STAGES) /* and the reader */
         return stk_diag_set(diag, STK_ELIMIT, "%zu stages in all: at most %d fit in one run",

@@ -68,14 +68,27 @@ static void options(const stage_plan *s, char *dst, size_t size)
              policies[s->opts.on_error]);
 }
 
+/* ", adds mask" */
+static void adds(const stage_plan *s, char *dst, size_t size)
+{
+    const stk_op_class *cls = s->op ? stk_op_get_class(s->op) : NULL;
+    size_t used = strlen(dst);
+    stk_spec spec;
+    const char *name;
+    for (size_t i = 0;
+         cls && cls->adds && used < size && (name = cls->adds(stk_op_params(s->op), i, &spec)); i++)
+        used += (size_t)snprintf(dst + used, size - used, "%s%s", i ? " " : ", adds ", name);
+}
+
 static void print_plan(growing *t, const stk_plan *plan, int depth);
 
 static void print_stage(growing *t, const stage_plan *s, int depth)
 {
     static const char *const kinds[] = {"map", "expand", "batch", "unbatch", "route", "port"};
-    char what[320], more[160] = "";
+    char what[320], more[256] = "";
     describe(s, what, sizeof(what));
     if (s->kind != STAGE_BATCH) options(s, more, sizeof(more));
+    adds(s, more, sizeof(more));
     put_line(t, depth, kinds[s->kind], what, more);
     for (size_t k = 0; k < s->num_paths; k++) {
         put(t, "%*spath %zu\n", 2 * depth + 2, "", k);

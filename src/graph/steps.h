@@ -19,6 +19,12 @@ static inline bool run_cancelled(const struct stk_run *run)
 /* lower.c */
 STK_NODISCARD stk_err run_lower(struct stk_run *run, stk_diag *diag);
 
+/* parts.c: names of parts */
+void stage_set_parts(stage *s, const edge *in); /* of what flows into it, and what it adds */
+const char *stage_part_name(const stage *s, stk_source *source, size_t i); /* NULL: no such part */
+void stage_part_spec(const stage *s, const stage *binder, stk_source *source, size_t i,
+                     stk_spec *out); /* of a part that has a name */
+
 /* pool.c: items and failures */
 stk_item *run_item_get(struct stk_run *run) STK_REQUIRES(run_role); /* NULL: no memory */
 void run_item_put(struct stk_run *run, stk_item **item) STK_REQUIRES(run_role);

@@ -56,16 +56,13 @@ static stk_err unbatch_expand(const void *params, void *state, void **cursor, st
     stk_batch *b = in->batch;
     if (index >= (int64_t)stk_batch_size(b)) return STK_EEND;
     stk_source *source = stk_batch_source(b, (size_t)index);
-    const stk_source_class *cls = source ? stk_source_get_class(source) : NULL;
-    static const char *const image[] = {"image"};
-    size_t n = 1;
-    const char *const *names =
-        cls && cls->parts ? cls->parts(stk_source_params(source), &n) : image;
+    size_t n = 0;
+    while (stage_part_name(out->stage, source, n)) n++;
     stk_err err = stk_item_set_num_parts(out, n);
     if (!err) err = share_identity(b, (size_t)index, out);
     if (!err) err = share_label(b, (size_t)index, out);
     for (size_t i = 0; i < n && !err; i++) {
-        const int field = stk_batch_find(b, names[i]);
+        const int field = stk_batch_find(b, stage_part_name(out->stage, source, i));
         if (field >= 0) err = share_field(b, (size_t)field, index, out, i);
     }
     return err ? stk_diag_set(diag, err, "sample %lld of a batch: %s", (long long)out->id,

@@ -135,14 +135,6 @@ stk_indexed *stk_indexed_of(const stk_source *s)
     return stk_source_get_class(s)->open == stk_indexed_open ? stk_source_params(s) : NULL;
 }
 
-bool stk_indexed_has_field(const char *name)
-{
-    static const char *const taken[] = {"id", "key", "epoch", "index", "size", "substituted"};
-    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
-        if (!strcmp(name, taken[i])) return true;
-    return false;
-}
-
 void stk_indexed_print(const stk_indexed *x, char *dst, size_t size)
 {
     const stk_order_opts *o = &x->order;

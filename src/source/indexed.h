@@ -74,9 +74,6 @@ stk_err stk_indexed_substitute_id(void *cursor, int64_t id, int64_t epoch, int a
 /* The params of `s` if it is an indexed source, otherwise NULL. */
 stk_indexed *stk_indexed_of(const stk_source *s);
 
-/* Whether every batch has a field of that name anyway. */
-bool stk_indexed_has_field(const char *name);
-
 /* ", shuffled, rank 1 of 8, 3 epochs": what of the order is not the default. */
 void stk_indexed_print(const stk_indexed *x, char *dst, size_t size);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "data/batch.h"
 #include "source/indexed.h"
 #include "source/order.h"
 
@@ -192,7 +193,7 @@ static stk_err copy_strings(struct list *l, const char *what, const char *const 
 static stk_err check_name(const char *what, const char *name, stk_diag *diag)
 {
     if (!name || !name[0]) return stk_diag_set(diag, STK_EINVAL, "List: a %s has no name", what);
-    if (!stk_indexed_has_field(name)) return STK_OK;
+    if (!stk_batch_has_always(name)) return STK_OK;
     return stk_diag_set(diag, STK_EINVAL,
                         "List: a %s may not be called \"%s\": every batch has that", what, name);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "data/batch.h"
 #include "exec/pool.h"
 #include "source/order.h"
 #include "source/progress.h"
@@ -368,7 +369,7 @@ static stk_err check_fields(const char *name, const stk_shards_opts *o, stk_diag
         const char *field = field_name(o, i);
         const char *endings =
             i < o->num_parts ? endings_of(&o->parts[i]) : o->columns[i - o->num_parts].endings;
-        if (!field || !field[0] || stk_indexed_has_field(field))
+        if (!field || !field[0] || stk_batch_has_always(field))
             return stk_diag_set(diag, STK_EINVAL, "%s: a field may not be called \"%s\"", name,
                                 field ? field : "");
         if (!endings || !endings[0])

@@ -151,7 +151,7 @@ static stk_buffer *memory_for(PyObject *module, PyObject *storage, size_t bytes)
         return NULL;
     }
     if (stk_buffer_size(mem) >= bytes) return stk_buffer_ref(mem);
-    PyErr_Format(PyExc_ValueError, "the storage has %zu bytes, and the frames make %zu",
+    PyErr_Format(PyExc_ValueError, "the storage has %zu bytes, and the array has %zu",
                  stk_buffer_size(mem), bytes);
     return NULL;
 }
@@ -198,6 +198,46 @@ static PyObject *av_convert(PyObject *module, PyObject *args)
     return out;
 }
 
+/* A copy of `view`, whose memory is `mem`, contiguous and in order. */
+static PyObject *copy(PyObject *module, const stk_tensor *view, PyObject *storage)
+{
+    const stk_spec spec = stk_tensor_spec(view);
+    size_t bytes = 0;
+    const stk_err err = stk_spec_bytes(&spec, &bytes);
+    if (err) return ext_raise(err, NULL);
+    if (spec.dtype == STK_BFLOAT16) {
+        PyErr_SetString(PyExc_TypeError, "arrays of bfloat16 are not supported");
+        return NULL;
+    }
+    stk_buffer *mem = memory_for(module, storage, bytes);
+    if (!mem) return NULL;
+    void *dst = (void *)stk_buffer_data(mem);
+    Py_BEGIN_ALLOW_THREADS
+    stk_tensor_pack(view, dst);
+    Py_END_ALLOW_THREADS
+    const stk_tensor made = stk_tensor_over(dst, &spec);
+    return ext_cpu_buffer_give(PyModule_GetState(module), &made, &mem);
+}
+
+static PyObject *av_array(PyObject *module, PyObject *args)
+{
+    PyObject *value, *storage;
+    stk_tensor view;
+    stk_buffer *mem;
+    if (!PyArg_ParseTuple(args, "OO:av_array", &value, &storage)) return NULL;
+    switch (ext_array_of(PyModule_GetState(module), value, &view, &mem)) {
+    case EXT_RAISED: return NULL;
+    case EXT_NOT_FOUND: break;
+    case EXT_FOUND: {
+        PyObject *made = copy(module, &view, storage);
+        stk_buffer_unref(&mem);
+        return made;
+    }
+    }
+    PyErr_Format(PyExc_TypeError, "expected an array, not %.80s", Py_TYPE(value)->tp_name);
+    return NULL;
+}
+
 static PyObject *av_storage(PyObject *module, PyObject *arg)
 {
     stk_buffer *mem;
@@ -222,6 +262,8 @@ PyMethodDef ext_av_frames_functions[] = {
      PyDoc_STR("av_frames_pick(frames, indices, media): frames")},
     {"av_convert", av_convert, METH_VARARGS,
      PyDoc_STR("av_convert(frames, batched, storage): a CPUBuffer")},
+    {"av_array", av_array, METH_VARARGS,
+     PyDoc_STR("av_array(array, storage): a copy of it as a CPUBuffer")},
     {"av_storage", av_storage, METH_O, PyDoc_STR("A CPUBuffer of so many bytes.")},
     {NULL, NULL, 0, NULL}, /* end */
 };

@@ -12,6 +12,8 @@ BUILD = (
 )
 PRIORITY = "max_workers=None, thread_name_prefix='', initializer=None, initargs=()"
 
+NVDEC = "crop_left=0, crop_top=0, crop_right=0, crop_bottom=0, scale_width=-1, scale_height=-1"
+
 EXPECTED = {
     "pipeline": {
         "Pipeline.start": "*, timeout=None, **kwargs",
@@ -101,6 +103,23 @@ EXPECTED = {
         "Decoder": "codec, *, filter_desc='__PLACEHOLDER__', decode_config=None, strict=False",
         "convert_frames": "frames, storage=None",
         "to_numpy": "buffer",
+        "to_torch": "buffer",
+        "to_numba": "buffer",
+        "to_jax": "buffer",
+        "convert_array": "vals, storage=None",
+        "cuda_config": "device_index, stream=2, allocator=None",
+        "transfer_buffer": "buffer, *, device_config",
+        "transfer_buffer_cpu": "buffer",
+        "decode_packets_nvdec": f"packets, *, device_config, pix_fmt='rgb', {NVDEC}",
+        "nvdec_decoder": f"cuda_config, codec, *, use_cache=True, {NVDEC}",
+        "streaming_load_video_nvdec": "src, device_config, *, num_frames, post_processing_params=None, use_cache=True",
+        "load_image_batch_nvjpeg": "srcs, *, device_config, width, height, pix_fmt='rgb'",
+        "decode_image_nvjpeg": "src, *, device_config=None, scale_width=-1, scale_height=-1, pix_fmt='rgb'",
+        "nv12_to_rgb": "buffers, *, device_config, coeff=1, sync=False",
+        "nv12_to_bgr": "buffers, *, device_config, coeff=1, sync=False",
+        "transfer_tensor_h2d": "batch, /, *, num_caches=4",
+        "transfer_tensor": "batch, /, *, num_caches=4",
+        "transfer_tensor_d2h": "batch, /, *, device=None, stream=None, producer_event=None",
         "load_audio": "src, timestamp=None, *, demux_config=None, decode_config=None, filter_desc='__PLACEHOLDER__', "
         "device_config=None, name=None, strict=False",
         "load_image": "src, *, demux_config=None, decode_config=None, filter_desc='__PLACEHOLDER__', "

@@ -19,7 +19,34 @@ if TYPE_CHECKING:
     from ._arrow import iter_arrow, iter_parquet
     from ._codec import AudioCodec, ImageCodec, VideoCodec
     from ._config import DecodeConfig, DemuxConfig, decode_config, demux_config
-    from ._convert import CPUBuffer, CPUStorage, convert_frames, cpu_storage, to_numpy, to_torch
+    from ._convert import (
+        ArrayInterface,
+        CPUBuffer,
+        CPUStorage,
+        CUDAArrayInterface,
+        convert_array,
+        convert_frames,
+        cpu_storage,
+        to_jax,
+        to_numba,
+        to_numpy,
+        to_torch,
+    )
+    from ._cuda import (
+        CUDABuffer,
+        CUDAConfig,
+        NvDecDecoder,
+        cuda_config,
+        decode_image_nvjpeg,
+        decode_packets_nvdec,
+        load_image_batch_nvjpeg,
+        nv12_to_bgr,
+        nv12_to_rgb,
+        nvdec_decoder,
+        streaming_load_video_nvdec,
+        transfer_buffer,
+        transfer_buffer_cpu,
+    )
     from ._decode import AudioDecoder, Decoder, VideoDecoder, decode_packets
     from ._demux import BSF, Demuxer, InputNotFoundError, apply_bsf, demux_audio, demux_image, demux_video
     from ._filters import (
@@ -36,11 +63,13 @@ if TYPE_CHECKING:
     from ._npz import NpzFile, load_npz
     from ._packets import AudioPackets, ImagePackets, VideoPackets
     from ._tar import iter_tarfile
+    from ._transfer import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
     from ._wav import WAVHeader, load_wav, parse_wav
     from ._zip import CorruptArchiveError, UnsupportedArchiveError, iter_zipfile
 
 _MODULES = ("utils",)
 _HOMES = {  # in which module of this package each name is
+    "ArrayInterface": "_convert",
     "AudioCodec": "_codec",
     "AudioDecoder": "_decode",
     "AudioFrames": "_frames",
@@ -48,6 +77,9 @@ _HOMES = {  # in which module of this package each name is
     "BSF": "_demux",
     "CPUBuffer": "_convert",
     "CPUStorage": "_convert",
+    "CUDAArrayInterface": "_convert",
+    "CUDABuffer": "_cuda",
+    "CUDAConfig": "_cuda",
     "CorruptArchiveError": "_zip",
     "DecodeConfig": "_config",
     "Decoder": "_decode",
@@ -58,6 +90,7 @@ _HOMES = {  # in which module of this package each name is
     "ImagePackets": "_packets",
     "InputNotFoundError": "_demux",
     "NpzFile": "_npz",
+    "NvDecDecoder": "_cuda",
     "UnsupportedArchiveError": "_zip",
     "VideoCodec": "_codec",
     "VideoDecoder": "_decode",
@@ -65,10 +98,14 @@ _HOMES = {  # in which module of this package each name is
     "VideoPackets": "_packets",
     "WAVHeader": "_wav",
     "apply_bsf": "_demux",
+    "convert_array": "_convert",
     "convert_frames": "_convert",
     "cpu_storage": "_convert",
+    "cuda_config": "_cuda",
     "decode_config": "_config",
+    "decode_image_nvjpeg": "_cuda",
     "decode_packets": "_decode",
+    "decode_packets_nvdec": "_cuda",
     "demux_audio": "_demux",
     "demux_config": "_config",
     "demux_image": "_demux",
@@ -87,16 +124,29 @@ _HOMES = {  # in which module of this package each name is
     "load_audio": "_load",
     "load_image": "_load",
     "load_image_batch": "_load",
+    "load_image_batch_nvjpeg": "_cuda",
     "load_npy": "_npy",
     "load_npz": "_npz",
     "load_video": "_load",
     "load_wav": "_wav",
+    "nv12_to_bgr": "_cuda",
+    "nv12_to_rgb": "_cuda",
+    "nvdec_decoder": "_cuda",
     "parse_wav": "_wav",
+    "streaming_load_video_nvdec": "_cuda",
+    "to_jax": "_convert",
+    "to_numba": "_convert",
     "to_numpy": "_convert",
     "to_torch": "_convert",
+    "transfer_buffer": "_cuda",
+    "transfer_buffer_cpu": "_cuda",
+    "transfer_tensor": "_transfer",
+    "transfer_tensor_d2h": "_transfer",
+    "transfer_tensor_h2d": "_transfer",
 }
 
 __all__ = [
+    "ArrayInterface",
     "AudioCodec",
     "AudioDecoder",
     "AudioFrames",
@@ -104,6 +154,9 @@ __all__ = [
     "BSF",
     "CPUBuffer",
     "CPUStorage",
+    "CUDAArrayInterface",
+    "CUDABuffer",
+    "CUDAConfig",
     "CorruptArchiveError",
     "DecodeConfig",
     "Decoder",
@@ -114,6 +167,7 @@ __all__ = [
     "ImagePackets",
     "InputNotFoundError",
     "NpzFile",
+    "NvDecDecoder",
     "UnsupportedArchiveError",
     "VideoCodec",
     "VideoDecoder",
@@ -121,10 +175,14 @@ __all__ = [
     "VideoPackets",
     "WAVHeader",
     "apply_bsf",
+    "convert_array",
     "convert_frames",
     "cpu_storage",
+    "cuda_config",
     "decode_config",
+    "decode_image_nvjpeg",
     "decode_packets",
+    "decode_packets_nvdec",
     "demux_audio",
     "demux_config",
     "demux_image",
@@ -143,13 +201,25 @@ __all__ = [
     "load_audio",
     "load_image",
     "load_image_batch",
+    "load_image_batch_nvjpeg",
     "load_npy",
     "load_npz",
     "load_video",
     "load_wav",
+    "nv12_to_bgr",
+    "nv12_to_rgb",
+    "nvdec_decoder",
     "parse_wav",
+    "streaming_load_video_nvdec",
+    "to_jax",
+    "to_numba",
     "to_numpy",
     "to_torch",
+    "transfer_buffer",
+    "transfer_buffer_cpu",
+    "transfer_tensor",
+    "transfer_tensor_d2h",
+    "transfer_tensor_h2d",
     "utils",
 ]
 

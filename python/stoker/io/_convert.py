@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from .. import _stoker
 from .._check import flag, integer
 from .._stoker import CPUBuffer
+from ..errors import NotInstalledError, UnsupportedError
 from ._frames import Frames
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+__all__ = [
+    "ArrayInterface",
+    "CPUBuffer",
+    "CPUStorage",
+    "CUDAArrayInterface",
+    "convert_array",
+    "convert_frames",
+    "cpu_storage",
+    "to_jax",
+    "to_numba",
+    "to_numpy",
+    "to_torch",
+]
 
-__all__ = ["CPUBuffer", "CPUStorage", "convert_frames", "cpu_storage", "to_numpy", "to_torch"]
+
+@runtime_checkable
+class ArrayInterface(Protocol):
+    """What has NumPy's `__array_interface__`, as a `CPUBuffer`."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+
+@runtime_checkable
+class CUDAArrayInterface(Protocol):
+    """What has Numba's `__cuda_array_interface__`: an array in the memory of a GPU."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
 
 class CPUStorage:
@@ -36,10 +62,13 @@ class CPUStorage:
 def cpu_storage(size: int, pin_memory: bool = False) -> CPUStorage:
     """Memory of `size` bytes.
 
-    pin_memory: locked for transfers to a GPU; it needs one, else `RuntimeError`.
+    pin_memory: locked for transfers to a GPU; it needs one, else `UnsupportedError`, a RuntimeError.
     """
     if flag("pin_memory", pin_memory):
-        raise RuntimeError("pin_memory=True needs CUDA, which is not built in")
+        raise UnsupportedError(
+            "pin_memory=True needs an NVIDIA GPU and CUDA, which is not built in: leave it out, and let "
+            "stoker.io.to_torch(buffer).pin_memory() pin arrays"
+        )
     return CPUStorage(size)
 
 
@@ -59,25 +88,78 @@ def convert_frames(frames: Frames | Sequence[Frames], storage: CPUStorage | None
     for one in several:
         if not isinstance(one, Frames):
             raise TypeError(f"expected frames, not {type(one).__name__}")
-    if storage is not None and not isinstance(storage, CPUStorage):
-        raise TypeError(f"storage must be made by cpu_storage(), not {type(storage).__name__}")
-    memory = None if storage is None else storage._memory
+    memory = _memory(storage)
     handles = tuple(one._take() for one in several)
     return _stoker.av_convert(handles, not single, memory)
 
 
-def to_numpy(buffer: Any) -> Any:
-    """The buffer as a NumPy array that shares its memory."""
+def _memory(storage: CPUStorage | None) -> CPUBuffer | None:
+    if storage is not None and not isinstance(storage, CPUStorage):
+        raise TypeError(f"storage must be made by cpu_storage(), not {type(storage).__name__}")
+    return None if storage is None else storage._memory
+
+
+def convert_array(vals: Any, storage: CPUStorage | None = None) -> CPUBuffer:
+    """A copy of an array, contiguous, as the buffer that frames are converted to.
+
+    vals: an array (the buffer protocol, DLPack, `__array_interface__`) of whole numbers, floats or bools, of any
+        strides; or lists of numbers.
+    storage: as of `convert_frames`.
+    Errors: TypeError: elements of another kind; ValueError: the storage is too small.
+    """
+    memory = _memory(storage)
+    if isinstance(vals, (list, tuple)):
+        import numpy
+
+        vals = numpy.asarray(vals)
+    return _stoker.av_array(vals, memory)
+
+
+def _on_gpu(buffer: Any) -> bool:
+    return hasattr(buffer, "__cuda_array_interface__") and not hasattr(buffer, "__array_interface__")
+
+
+def to_numpy(buffer: ArrayInterface) -> Any:
+    """The buffer as a NumPy array that shares its memory.  TypeError: it is in the memory of a GPU."""
     import numpy
 
+    if _on_gpu(buffer):
+        raise TypeError("NumPy has no arrays in the memory of a GPU: to_torch(buffer).cpu().numpy() copies one")
     return numpy.asarray(buffer)
 
 
-def to_torch(buffer: Any) -> Any:
-    """The buffer as a PyTorch tensor that shares its memory."""
-    import torch
-    from torch.utils.dlpack import from_dlpack
-
+def to_torch(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
+    """The buffer as a PyTorch tensor that shares its memory.  `NotInstalledError`: there is no PyTorch."""
+    try:
+        import torch
+        from torch.utils.dlpack import from_dlpack
+    except ImportError as error:
+        raise NotInstalledError("to_torch needs PyTorch: pip install torch") from error
     if not hasattr(buffer, "__dlpack__"):
         return torch.as_tensor(buffer)
     return from_dlpack(buffer)
+
+
+def to_numba(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
+    """What Numba's functions take: a NumPy array, or of a GPU's memory a device array; both share the memory.
+
+    `NotInstalledError`: an array on a GPU, and there is no Numba.
+    """
+    if not _on_gpu(buffer):
+        return to_numpy(buffer)  # type: ignore[arg-type]
+    try:
+        from numba import cuda  # type: ignore[import-not-found,unused-ignore]
+    except ImportError as error:
+        raise NotInstalledError("to_numba needs Numba for arrays on a GPU: pip install numba-cuda") from error
+    return cuda.as_cuda_array(buffer)
+
+
+def to_jax(buffer: ArrayInterface) -> Any:
+    """The buffer as an array of JAX, which shares its memory where JAX can.  `NotInstalledError`: there is no JAX."""
+    try:
+        import jax  # type: ignore[import-not-found,unused-ignore]
+    except ImportError as error:
+        raise NotInstalledError("to_jax needs JAX: pip install jax") from error
+    if hasattr(buffer, "__dlpack__"):
+        return jax.dlpack.from_dlpack(buffer)
+    return jax.numpy.asarray(to_numpy(buffer))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from .._check import flag
 from ._convert import CPUStorage, convert_frames
+from ._cuda import no_device
 from ._decode import decode_packets
 from ._demux import demux_audio, demux_image, demux_video
 from ._filters import DEFAULT, get_video_filter_desc
@@ -17,16 +18,12 @@ if TYPE_CHECKING:
 
     from .._stoker import CPUBuffer
     from ._config import DecodeConfig, DemuxConfig
+    from ._cuda import CUDAConfig
     from ._demux import SourceType
     from ._frames import ImageFrames
     from ._times import Window
 
 __all__ = ["load_audio", "load_image", "load_image_batch", "load_video"]
-
-
-def _no_device(device_config: object) -> None:
-    if device_config is not None:
-        raise RuntimeError("device_config needs CUDA, which is not built in")
 
 
 def load_audio(
@@ -36,15 +33,16 @@ def load_audio(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | None = DEFAULT,
-    device_config: None = None,
+    device_config: CUDAConfig | None = None,
     name: str | None = None,
     strict: bool = False,
 ) -> CPUBuffer:
     """Audio as an array: by default float32, (channels, time).
 
     The parameters are those of `demux_audio` and `decode_packets`, as are the errors.
+    device_config: needs CUDA, else `UnsupportedError`, a RuntimeError.
     """
-    _no_device(device_config)
+    no_device(device_config)
     packets = demux_audio(src, timestamp=timestamp, demux_config=demux_config, name=name)
     return convert_frames(decode_packets(packets, filter_desc, decode_config, strict=strict))
 
@@ -56,7 +54,7 @@ def load_video(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | None = DEFAULT,
-    device_config: None = None,
+    device_config: CUDAConfig | None = None,
     name: str | None = None,
     strict: bool = False,
 ) -> CPUBuffer:
@@ -64,7 +62,7 @@ def load_video(
 
     The parameters are those of `demux_video` and `decode_packets`, as are the errors.
     """
-    _no_device(device_config)
+    no_device(device_config)
     packets = demux_video(src, timestamp=timestamp, demux_config=demux_config, name=name)
     return convert_frames(decode_packets(packets, filter_desc, decode_config, strict=strict))
 
@@ -75,14 +73,14 @@ def load_image(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | None = DEFAULT,
-    device_config: None = None,
+    device_config: CUDAConfig | None = None,
     name: str | None = None,
 ) -> CPUBuffer:
     """An image as an array: by default uint8, (height, width, 3).
 
     The parameters are those of `demux_image` and `decode_packets`, as are the errors.
     """
-    _no_device(device_config)
+    no_device(device_config)
     packets = demux_image(src, demux_config=demux_config, name=name)
     return convert_frames(decode_packets(packets, filter_desc, decode_config, strict=True))
 
@@ -102,7 +100,7 @@ def load_image_batch(
     demux_config: DemuxConfig | None = None,
     decode_config: DecodeConfig | None = None,
     filter_desc: str | None = DEFAULT,
-    device_config: None = None,
+    device_config: CUDAConfig | None = None,
     storage: CPUStorage | None = None,
     strict: bool = True,
 ) -> CPUBuffer:
@@ -113,7 +111,7 @@ def load_image_batch(
     storage: see `convert_frames`.
     strict: an image that cannot be decoded raises its error; otherwise it is left out and logged, unless none is left.
     """
-    _no_device(device_config)
+    no_device(device_config)
     if not srcs:
         raise ValueError("srcs: there is no image to load")
     desc = filter_desc

@@ -15,6 +15,7 @@ from bench.rows import (
     augment,
     files,
     first,
+    media,
     memory,
     neighbour,
     noop,
@@ -50,9 +51,14 @@ ROWS: dict[str, Callable[[Context], list[Row]]] = {
     "shards": shards.measure,
     "wav": files.measure_wav,
     "tar": files.measure_tar,
+    "video": media.measure_video,
+    "clips": media.measure_clips,
+    "audio": media.measure_audio,
 }
 
-NO_IMAGES = frozenset(name for name in ROWS if name.startswith("py-")) | {"augment", "noop", "npz", "subprocess", "tar", "wav"}
+NO_IMAGES = frozenset(name for name in ROWS if name.startswith("py-")) | {
+    "audio", "augment", "clips", "noop", "npz", "subprocess", "tar", "video", "wav",
+}  # fmt: skip
 
 
 def parse() -> argparse.Namespace:

@@ -34,6 +34,7 @@ SOUNDFILE = Peer(
     Contender("soundfile", "soundfile", PYTHON), ("soundfile==0.14.0", "numpy==2.4.6"), "import soundfile"
 )
 TORCHVISION = "torchvision==0.28.0"  # for the torch of scripts/requirements.txt
+TORCHCODEC = "torchcodec==0.13.0"  # the last whose wheel there works without CUDA
 SPDL_CORE = "spdl_core==0.8.0"
 SPDL = Peer(
     Contender("spdl_pipeline", "SPDL pipeline", PYTHON),
@@ -145,13 +146,13 @@ def soundfile() -> Contender | str:
     return install(SOUNDFILE) or SOUNDFILE.contender
 
 
-def torchvision() -> Path | str:
-    """A folder with torchvision alone, for the torch that the tests use; or why not."""
+def beside_torch(requirement: str) -> Path | str:
+    """A folder with this package alone, for the torch that the tests use; or why not."""
     if importlib.util.find_spec("torch") is None:
         return "there is no torch"
-    folder = VENV / "torchvision"
+    folder = VENV / requirement.split("==")[0]
     if not folder.exists():
-        command = [sys.executable, *pip("install", "--no-deps", "--target", str(folder), TORCHVISION)[1:]]
+        command = [sys.executable, *pip("install", "--no-deps", "--target", str(folder), requirement)[1:]]
         problem = call(command)
         if problem:
             return problem

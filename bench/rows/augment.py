@@ -31,7 +31,7 @@ def cost(outcomes: list[Outcome]) -> list[float]:
 def measure(context: Context) -> list[Row]:
     row = Row("augment", "Pictures of 224 x 224 changed, one thread", ["op", "CPU-ms an image", "images/s"])
     ours = context.pipelines[0]
-    rivals, site = [PILLOW], peers.torchvision()
+    rivals, site = [PILLOW], peers.beside_torch(peers.TORCHVISION)
     if isinstance(site, str):
         row.notes.append(f"Not measured: torchvision: {site}")
     else:

@@ -16,6 +16,7 @@ class Options:
         self.package = given["package"]  # stoker, spdl; threads: no pipeline, but bare threads
         self.work = given["work"]  # MODULE.FUNCTION in bench/works
         self.kind = given.get("kind", "")
+        self.path = given.get("path", "")
         self.items = int(given.get("items", "1"))
         self.concurrency = int(given.get("concurrency", "1"))
         self.order = given.get("order", "completion")

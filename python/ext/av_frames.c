@@ -165,12 +165,17 @@ static PyObject *convert(PyObject *module, const stk_frames *const *frames, size
     stk_err err = stk_frames_spec(frames, n, batched, &spec, &diag);
     if (!err) err = stk_spec_bytes(&spec, &bytes);
     if (err) return ext_raise(err, &diag);
-    stk_buffer *mem = memory_for(module, storage, bytes);
-    if (!mem) return NULL;
+    stk_buffer *mem = NULL;
+    if (n == 1 && !batched && storage == Py_None) err = stk_frames_memory(frames[0], &mem, &diag);
+    if (err) return ext_raise(err, &diag);
+    const bool copies = !mem;
+    if (copies && !(mem = memory_for(module, storage, bytes))) return NULL;
     void *dst = (void *)stk_buffer_data(mem); /* whoever gave a storage lets it be written to */
-    Py_BEGIN_ALLOW_THREADS
-    err = stk_frames_copy(frames, n, dst, bytes, &diag);
-    Py_END_ALLOW_THREADS
+    if (copies) {
+        Py_BEGIN_ALLOW_THREADS
+        err = stk_frames_copy(frames, n, dst, bytes, &diag);
+        Py_END_ALLOW_THREADS
+    }
     if (err) {
         stk_buffer_unref(&mem);
         return ext_raise(err, &diag);

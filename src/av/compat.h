@@ -31,6 +31,9 @@
 #define compat_duration(frame) ((frame)->pkt_duration)
 #endif
 
+/* 7.0: the filter scale looks at where chroma lies, which av_scale does not. */
+#define COMPAT_SCALE_ALONE (LIBAVFILTER_VERSION_MAJOR < 10)
+
 /* 6.0: frame numbers and the like are 64 bits; nothing here uses them. */
 
 #endif /* STK_AV_COMPAT_H */

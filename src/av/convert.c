@@ -216,6 +216,50 @@ static uint8_t *copy_audio(const stk_frames *f, uint8_t *dst)
     return dst;
 }
 
+/* --- memory that is an array already --- */
+
+static void release_block(void *data, size_t size, void *ctx)
+{
+    AVBufferRef *block = ctx;
+    (void)data;
+    (void)size;
+    av_buffer_unref(&block);
+}
+
+/* Pictures of av_scale, all of a block's, to which nobody else refers. */
+static bool in_a_row(const stk_frames *f)
+{
+    const AVFrame *first = f->list[0];
+    const AVBufferRef *block = first->buf[0];
+    const int row = av_image_get_linesize((enum AVPixelFormat)first->format, first->width, 0);
+    if (f->media == STK_MEDIA_AUDIO || !block || first->linesize[0] != row || first->data[1])
+        return false;
+    const size_t picture = (size_t)row * (size_t)first->height;
+    for (size_t i = 0; i < f->n; i++) {
+        const AVFrame *at = f->list[i];
+        if (!at->buf[0] || at->buf[0]->data != block->data || at->linesize[0] != row ||
+            at->height != first->height || at->data[0] != first->data[0] + i * picture)
+            return false;
+    }
+    return (size_t)av_buffer_get_ref_count(block) == f->n &&
+           atomic_load_explicit(&f->refs, memory_order_acquire) == 1;
+}
+
+stk_err mod_frames_memory(const stk_frames *f, stk_buffer **out, stk_diag *diag)
+{
+    *out = NULL;
+    stk_spec spec;
+    size_t bytes = 0;
+    stk_err err = one_spec(f, &spec, diag);
+    if (!err) err = stk_spec_bytes(&spec, &bytes);
+    if (err || !in_a_row(f)) return err;
+    AVBufferRef *block = av_buffer_ref(f->list[0]->buf[0]);
+    if (!block) return stk_diag_set(diag, STK_ENOMEM, "no memory for an array");
+    err = stk_buffer_wrap(f->list[0]->data[0], bytes, release_block, block, out);
+    if (err) av_buffer_unref(&block);
+    return err ? stk_diag_set(diag, err, "no memory for an array") : STK_OK;
+}
+
 stk_err mod_frames_copy(const stk_frames *const *frames, size_t n, void *dst, size_t size,
                         stk_diag *diag)
 {

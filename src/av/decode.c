@@ -7,6 +7,7 @@
 #include "av/frame_list.h"
 #include "av/module.h"
 #include "av/packet_list.h"
+#include "av/scale.h"
 #include "base/alloc.h"
 
 #define DEFAULT_MAX_PIXELS ((int64_t)1 << 28)
@@ -23,6 +24,8 @@ struct stk_decoder {
     AVPacket *packet;
     AVFrame *frame;
     av_filter filter;
+    av_scale scale;
+    size_t room;           /* pictures that this call may give */
     int64_t first, end;    /* the window of the packets that are decoded, in time_base */
     int64_t next;          /* when the next frame begins, where the stream does not say */
     size_t given;          /* frames, since it began */
@@ -94,6 +97,7 @@ static stk_err make(stk_decoder *d, const stk_av_codec *codec, const stk_decode_
         if (!(d->filter_text = stk_alloc(n))) return stk_diag_set(diag, STK_ENOMEM, "no memory");
         memcpy(d->filter_text, opts->filter, n);
     }
+    av_scale_init(&d->scale, d->media == STK_MEDIA_AUDIO ? NULL : d->filter_text);
     d->packet = av_packet_alloc();
     d->frame = av_frame_alloc();
     if (!d->packet || !d->frame) return stk_diag_set(diag, STK_ENOMEM, "no memory");
@@ -127,6 +131,7 @@ void mod_decoder_free(stk_decoder **pd)
     stk_av_call call;
     stk_av_enter(&call, NULL);
     av_filter_fini(&d->filter);
+    av_scale_fini(&d->scale);
     avcodec_free_context(&d->context);
     av_packet_free(&d->packet);
     av_frame_free(&d->frame);
@@ -164,6 +169,11 @@ static bool inside(stk_decoder *d)
 static stk_err give(stk_decoder *d, stk_frames *out, stk_av_call *call)
 {
     stk_err err;
+    if (!d->filter.graph && av_scale_fits(&d->scale, d->frame)) {
+        out->time_base = d->time_base;
+        out->frame_rate = d->frame_rate;
+        return av_scale_push(&d->scale, d->frame, d->room, out, call);
+    }
     if (d->filter_text) {
         const av_filter_input input = {d->filter_text, d->media == STK_MEDIA_AUDIO, d->time_base,
                                        d->frame_rate};
@@ -253,10 +263,13 @@ static stk_err decode(stk_decoder *d, const stk_packets *packets, bool flush, st
                       stk_av_call *call)
 {
     stk_err err = STK_OK;
+    d->room = (packets ? packets->n : 0) + (size_t)d->context->has_b_frames + 1;
+    if (d->max_frames && d->room > (size_t)d->max_frames) d->room = (size_t)d->max_frames;
     if (packets) set_window(d, packets);
     for (size_t i = 0; packets && i < packets->n && !err && !enough(d, out); i++)
         err = send(d, packets->list[i], out, call);
     if (flush && !err) err = drain(d, out, call);
+    av_scale_end(&d->scale);
     cut(d, out);
     d->given += out->n;
     out->num_failed = d->failed;

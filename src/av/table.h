@@ -30,6 +30,7 @@
     F(bsf_filter, (stk_bsf *bsf, const stk_packets *packets, bool flush, stk_packets **out, stk_diag *diag), (bsf, packets, flush, out, diag)) \
     F(frames_pick, (const stk_frames *frames, const size_t *indices, size_t n, stk_media media, stk_frames **out, stk_diag *diag), (frames, indices, n, media, out, diag)) \
     F(frames_spec, (const stk_frames *const *frames, size_t n, bool batched, stk_spec *out, stk_diag *diag), (frames, n, batched, out, diag)) \
+    F(frames_memory, (const stk_frames *frames, stk_buffer **out, stk_diag *diag), (frames, out, diag)) \
     F(decoder_new, (const stk_av_codec *codec, const stk_decode_opts *opts, stk_decoder **out, stk_diag *diag), (codec, opts, out, diag)) \
     F(decoder_decode, (stk_decoder *decoder, const stk_packets *packets, bool flush, stk_frames **out, stk_diag *diag), (decoder, packets, flush, out, diag))
 
@@ -89,7 +90,7 @@ typedef struct stk_av_table {
 #undef U
 } stk_av_table;
 
-#define STK_AV_BUILD STK_VERSION " 1" /* the number grows with every change of what crosses */
+#define STK_AV_BUILD STK_VERSION " 2" /* the number grows with every change of what crosses */
 #define STK_AV_SYMBOL "stk_av_module" /* the table's name */
 
 #endif /* STK_AV_TABLE_H */

@@ -1,0 +1,241 @@
+#include "av/scale.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <libavutil/pixdesc.h>
+#include <libswscale/swscale.h>
+
+#include "av/module.h"
+
+#define ROW_ALIGN 64         /* bytes: so libswscale takes the same way as into padded rows */
+#define MPEG2_CHROMA 128     /* between two rows, as the filter scale has it for yuv420p */
+#define ROOM_LIMIT (1 << 30) /* bytes that are promised to one call */
+#define WASTE 4              /* a block so many times too large is not used */
+
+/* --- the text --- */
+
+/* "name=" and a number before `end`; 0: something else. */
+static int number(const char **text, const char *name, char end)
+{
+    const size_t n = strlen(name);
+    if (strncmp(*text, name, n) != 0) return 0;
+    char *stop;
+    const long value = strtol(*text + n, &stop, 10);
+    if (*stop != end || value < 1 || value > 1 << 14) return 0;
+    *text = stop + 1;
+    return (int)value;
+}
+
+static bool read_scale(av_scale *s, const char **text)
+{
+    const size_t most = sizeof(s->flags) - 1;
+    s->width = number(text, "scale=w=", ':');
+    s->height = s->width ? number(text, "h=", ':') : 0;
+    if (!s->height || strncmp(*text, "flags=", 6) != 0) return false;
+    *text += 6;
+    const size_t n = strspn(*text, "abcdefghijklmnopqrstuvwxyz_");
+    if (n > most || (*text)[n] != ',') return false;
+    memcpy(s->flags, *text, n);
+    *text += n + 1;
+    return true;
+}
+
+static bool in_one_plane(enum AVPixelFormat format)
+{
+    return format == AV_PIX_FMT_RGB24 || format == AV_PIX_FMT_BGR24 || format == AV_PIX_FMT_RGBA ||
+           format == AV_PIX_FMT_BGRA;
+}
+
+void av_scale_init(av_scale *s, const char *text)
+{
+    static const char format[] = "format=pix_fmts=";
+    *s = (av_scale){.format = AV_PIX_FMT_NONE};
+    if (!COMPAT_SCALE_ALONE || !text) return;
+    if (strncmp(text, "scale=", 6) == 0 && !read_scale(s, &text)) return;
+    if (strncmp(text, format, sizeof(format) - 1) != 0) return;
+    const enum AVPixelFormat found = av_get_pix_fmt(text + sizeof(format) - 1);
+    if (in_one_plane(found)) s->format = found;
+}
+
+void av_scale_fini(av_scale *s)
+{
+    av_buffer_unref(&s->block);
+    av_buffer_pool_uninit(&s->blocks); /* its memory lives as long as pictures do */
+    av_frame_free(&s->like);
+    av_frame_free(&s->made);
+    sws_freeContext(s->sws);
+    *s = (av_scale){.format = AV_PIX_FMT_NONE};
+}
+
+/* --- the conversion --- */
+
+static int bytes_of_pixel(const av_scale *s)
+{
+    return s->format == AV_PIX_FMT_RGB24 || s->format == AV_PIX_FMT_BGR24 ? 3 : 4;
+}
+
+static int width_of(const av_scale *s, const AVFrame *f)
+{
+    return s->width ? s->width : f->width;
+}
+
+static int height_of(const av_scale *s, const AVFrame *f)
+{
+    return s->height ? s->height : f->height;
+}
+
+bool av_scale_fits(const av_scale *s, const AVFrame *f)
+{
+    if (s->format == AV_PIX_FMT_NONE || f->format == s->format || f->hw_frames_ctx) return false;
+    const int row = width_of(s, f) * bytes_of_pixel(s);
+    return f->width > 0 && f->height > 0 && row % ROW_ALIGN == 0 &&
+           sws_isSupportedInput((enum AVPixelFormat)f->format);
+}
+
+static bool alike(const AVFrame *a, const AVFrame *b)
+{
+    return a->format == b->format && a->width == b->width && a->height == b->height &&
+           a->colorspace == b->colorspace && a->color_range == b->color_range;
+}
+
+/* The matrix that the filter scale takes: what the picture says, else BT.601. */
+static const int *matrix_of(const AVFrame *f)
+{
+    const bool known = f->colorspace >= AVCOL_SPC_BT709 && f->colorspace <= AVCOL_SPC_BT2020_CL &&
+                       f->colorspace != AVCOL_SPC_YCGCO;
+    return sws_getCoefficients(known ? (int)f->colorspace : AVCOL_SPC_BT470BG);
+}
+
+static int set_colors(struct SwsContext *sws, const AVFrame *f)
+{
+    int *in, *out, full, out_full, brightness, contrast, saturation;
+    int rc = sws_getColorspaceDetails(sws, &in, &full, &out, &out_full, &brightness, &contrast,
+                                      &saturation);
+    if (rc < 0) return 0; /* it converts no colours */
+    if (f->color_range != AVCOL_RANGE_UNSPECIFIED) full = f->color_range == AVCOL_RANGE_JPEG;
+    const int *matrix = matrix_of(f);
+    (void)sws_setColorspaceDetails(sws, matrix, full, matrix, out_full, brightness, contrast,
+                                   saturation);
+    return 0;
+}
+
+static int set_up(av_scale *s, const AVFrame *f)
+{
+    const struct {
+        const char *name;
+        int value;
+    } opts[] = {{"srcw", f->width},
+                {"srch", f->height},
+                {"src_format", f->format},
+                {"dstw", width_of(s, f)},
+                {"dsth", height_of(s, f)},
+                {"dst_format", s->format},
+                {"src_v_chr_pos", MPEG2_CHROMA}};
+    const size_t n = sizeof(opts) / sizeof(*opts) - (f->format != AV_PIX_FMT_YUV420P);
+    int rc = 0;
+    if (!(s->sws = sws_alloc_context())) return AVERROR(ENOMEM);
+    if (*s->flags) rc = av_opt_set(s->sws, "sws_flags", s->flags, 0);
+    for (size_t i = 0; i < n && rc >= 0; i++)
+        rc = av_opt_set_int(s->sws, opts[i].name, opts[i].value, 0);
+    if (rc >= 0) rc = sws_init_context(s->sws, NULL, NULL);
+    return rc < 0 ? rc : set_colors(s->sws, f);
+}
+
+static int prepare(av_scale *s, const AVFrame *f)
+{
+    if (s->sws && alike(s->like, f)) return 0;
+    sws_freeContext(s->sws);
+    s->sws = NULL;
+    if (!s->made) s->made = av_frame_alloc();
+    if (!s->like) s->like = av_frame_alloc();
+    if (!s->made || !s->like) return AVERROR(ENOMEM);
+    const int rc = set_up(s, f);
+    if (rc < 0) {
+        sws_freeContext(s->sws);
+        s->sws = NULL;
+        return rc;
+    }
+    s->like->format = f->format;
+    s->like->width = f->width;
+    s->like->height = f->height;
+    s->like->colorspace = f->colorspace;
+    s->like->color_range = f->color_range;
+    return 0;
+}
+
+/* --- memory --- */
+
+static void free_block(void *buffer, uint8_t *data)
+{
+    stk_buffer *owned = buffer;
+    (void)data;
+    stk_buffer_unref(&owned);
+}
+
+static AVBufferRef *new_block(size_t size)
+{
+    stk_buffer *mem;
+    if (stk_buffer_new(size, &mem)) return NULL;
+    AVBufferRef *ref = av_buffer_create(stk_buffer_writable(mem), size, free_block, mem, 0);
+    if (!ref) stk_buffer_unref(&mem);
+    return ref;
+}
+
+static bool begin_block(av_scale *s, size_t picture, size_t most)
+{
+    if (most > ROOM_LIMIT / picture) most = ROOM_LIMIT / picture;
+    const size_t size = picture * (most ? most : 1) + ROW_ALIGN;
+    if (!s->blocks || s->block_size < size || s->block_size / WASTE > size) {
+        av_buffer_pool_uninit(&s->blocks);
+        if (!(s->blocks = av_buffer_pool_init(size, new_block))) return false;
+        s->block_size = size;
+    }
+    av_buffer_unref(&s->block);
+    s->used = 0;
+    s->block = av_buffer_pool_get(s->blocks);
+    return s->block != NULL;
+}
+
+void av_scale_end(av_scale *s)
+{
+    av_buffer_unref(&s->block);
+}
+
+/* An empty picture in s->made, which holds on to the block. */
+static bool place(av_scale *s, const AVFrame *f, size_t most)
+{
+    const int width = width_of(s, f), height = height_of(s, f), row = width * bytes_of_pixel(s);
+    const size_t picture = (size_t)row * (size_t)height;
+    if (s->block && s->block_size - s->used < picture + ROW_ALIGN) av_buffer_unref(&s->block);
+    if (!s->block && !begin_block(s, picture, most)) return false;
+    AVFrame *to = s->made;
+    if (!(to->buf[0] = av_buffer_ref(s->block)) || av_frame_copy_props(to, f) < 0) return false;
+    to->format = s->format;
+    to->width = width;
+    to->height = height;
+    to->linesize[0] = row;
+    to->data[0] = s->block->data + s->used;
+    s->used += picture;
+    (void)av_reduce(&to->sample_aspect_ratio.num, &to->sample_aspect_ratio.den,
+                    (int64_t)f->sample_aspect_ratio.num * height * f->width,
+                    (int64_t)f->sample_aspect_ratio.den * width * f->height, INT32_MAX);
+    return true;
+}
+
+stk_err av_scale_push(av_scale *s, const AVFrame *f, size_t most, stk_frames *out,
+                      stk_av_call *call)
+{
+    int rc = prepare(s, f);
+    if (rc >= 0 && !place(s, f, most)) rc = AVERROR(ENOMEM);
+    if (rc >= 0)
+        rc = sws_scale(s->sws, (const uint8_t *const *)f->data, f->linesize, 0, f->height,
+                       s->made->data, s->made->linesize);
+    stk_err err = STK_OK;
+    if (rc < 0)
+        err = stk_av_fail(call, rc, "a picture of %dx%d cannot be converted", f->width, f->height);
+    else if (stk_frames_add(out, s->made))
+        err = stk_av_say(call, STK_ENOMEM, "no memory for frames");
+    if (s->made) av_frame_unref(s->made);
+    return err;
+}

@@ -1,0 +1,49 @@
+/*
+ * av_scale: pictures converted by libswscale alone, into memory that becomes their array.
+ *
+ * It does what the filters [scale=w=W:h=H:flags=F,]format=pix_fmts=P do, to the bit, for pixels of
+ * whole bytes in one plane and rows of whole cache lines; the rest is av_filter's.
+ *
+ *     block  [picture][picture][picture]...      one block for what one call decodes
+ *
+ * A block nobody refers to any more is filled again: fresh memory costs as much as the conversion.
+ */
+#ifndef STK_AV_SCALE_H
+#define STK_AV_SCALE_H
+
+#include <stoker/buffer.h>
+
+#include "av/call.h"
+#include "av/frame_list.h"
+
+struct SwsContext;
+
+typedef struct av_scale {
+    enum AVPixelFormat format; /* AV_PIX_FMT_NONE: the filters are others */
+    int width, height;         /* 0: as the picture has them */
+    char flags[16];            /* of libswscale; empty: its own */
+
+    struct SwsContext *sws;
+    AVFrame *like; /* the properties it was made for */
+    AVFrame *made;
+    AVBufferPool *blocks;
+    size_t block_size;
+    AVBufferRef *block; /* NULL: the next picture begins one */
+    size_t used;        /* bytes of it */
+} av_scale;
+
+/* Reads the text of the filters; NULL is none. */
+void av_scale_init(av_scale *s, const char *filters);
+void av_scale_fini(av_scale *s);
+
+/* Whether it can do this picture. */
+bool av_scale_fits(const av_scale *s, const AVFrame *frame);
+
+/* Adds the picture to `out`.  most: pictures to make room for, if a block begins. */
+STK_NODISCARD stk_err av_scale_push(av_scale *s, const AVFrame *frame, size_t most, stk_frames *out,
+                                    stk_av_call *call);
+
+/* The pictures that were made belong to one call: the next begin another block. */
+void av_scale_end(av_scale *s);
+
+#endif /* STK_AV_SCALE_H */

@@ -7,6 +7,7 @@ import random
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from bench.corpus import Corpus, photographs, warm
@@ -122,6 +123,15 @@ def verify(outcome: Outcome, corpus: Corpus, epochs: int = 1) -> Outcome:
 Task = Callable[[], Outcome]
 
 
+def again(name: str, task: Task, notes: list[str]) -> Outcome:
+    """A rival that fails now and then does not end the row: one more try, and `notes` tell."""
+    try:
+        return task()
+    except Failed as error:
+        notes.append(f"Run again: {name}: {error}")
+        return task()
+
+
 def able(tasks: Mapping[str, Task], rivals: Container[str], notes: list[str]) -> dict[str, Task]:
     """Without the rivals that fail when they are tried once: `notes` name them."""
     found: dict[str, Task] = {}
@@ -130,7 +140,9 @@ def able(tasks: Mapping[str, Task], rivals: Container[str], notes: list[str]) ->
             if name in rivals:
                 progress(f"trying {name}")
                 task()
-            found[name] = task
+                found[name] = partial(again, name, task, notes)
+            else:
+                found[name] = task
         except Failed as error:
             notes.append(f"Not measured: {name}: {error}")
     return found

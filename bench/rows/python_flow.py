@@ -14,6 +14,7 @@ HEADER = ["contender", "items", "items/s", "best", "CPU-us/item"]
 SPDL_SHARE = 0.003  # of the items: it takes so much longer for each, and needs no more for the same figure
 ASYNC_SHARE, HOOKS_SHARE, COLLATE_SHARE, QUEUE_SHARE = 0.2, 0.05, 0.2, 0.2
 SLEEPERS, SLEEP_RATE = 16, 1600  # of 10 ms each
+BARE = "Threads that only sleep"
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,10 @@ def measure_sleep(context: Context) -> list[Row]:
     row = Row("py-sleep", f"A stage that sleeps for 10 ms, concurrency {SLEEPERS}", HEADER)
     options = {"kind": "sleep", "concurrency": SLEEPERS, "threads": SLEEPERS}
     entries = [Entry(who.title, who, context.effort.sleeps, options) for who in context.pipelines]
+    entries.append(Entry(BARE, context.pipelines[0], context.effort.sleeps, options, "threads"))
     results = compete(context, row, entries)
     part = estimate([rate / SLEEP_RATE for rate in rates(results["Stoker"])])
     row.targets.append(least(f"of {SLEEP_RATE} items/s", 0.98, part.median, part.text(3)))
+    limit = paired_ratio(rates(results["Stoker"]), rates(results[BARE]))
+    row.notes.append(f"Over threads that only sleep, which is what this machine lets through: {limit.text(3)}.")
     return [row]

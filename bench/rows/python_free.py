@@ -30,6 +30,7 @@ def field_of(context: Context, row: Row) -> list[tuple[Contender, Path]]:
     if free.version != WANTED:
         row.notes.append(f"Skipped: free-threaded 3.14; this is {free.version}.")
     found.insert(0, (Contender("stages_stoker", f"Stoker, {free.version}", free.python), free.site))
+    found.append((Contender("threads", f"Bare threads, {free.version}", free.python), free.site))
     core = peers.spdl_core()
     if isinstance(core, Path):
         found.append((Contender("stages_spdl", f"SPDL, {free.version}", free.python), core))

@@ -48,6 +48,9 @@ def spin(item: int) -> int:
     return item
 
 
+BARE = {"sleep": sleep, "spin": spin}  # what threads without a pipeline do, too
+
+
 def verify_all(o: Options) -> Callable[[list[int]], None]:
     """Each number once; in order where order was asked for, or nothing could change it."""
 
@@ -164,6 +167,24 @@ def through_threads(o: Options, flow: Flow) -> list[Any]:
     return got
 
 
+def alone(o: Options, flow: Flow) -> list[Any]:
+    """Threads that do nothing but the stage, each with its share: the most that the machine lets through."""
+    import threading
+
+    items, op = list(flow.source), BARE[o.kind]
+    got: list[list[Any]] = [[] for _ in range(o.threads)]
+
+    def work(number: int) -> None:
+        got[number] = [op(item) for item in items[number :: o.threads]]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(o.threads)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(item for part in got for item in part)
+
+
 def cpu_seconds() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
@@ -171,11 +192,12 @@ def cpu_seconds() -> float:
 
 def run(o: Options) -> Result:
     bare = o.package == "threads"
-    flow = chain(o, noop) if bare else KINDS[o.kind](o)
+    flow = chain(o, noop) if bare and o.kind not in BARE else KINDS[o.kind](o)
     if not bare:
         o.api().PipelineBuilder  # noqa: B018  # lazily imported modules are imports, which are not measured
     cpu, start = cpu_seconds(), time.perf_counter()
-    got = through_threads(o, flow) if bare else through_pipeline(o, flow)
+    through = (alone if o.kind in BARE else through_threads) if bare else through_pipeline
+    got = through(o, flow)
     seconds, cpu = time.perf_counter() - start, cpu_seconds() - cpu
     flow.verify(got)
     return {"items": o.items, "seconds": seconds, "cpu_s": cpu}

@@ -46,11 +46,19 @@ def others() -> list[Path]:
     return [task for task in TASKS.iterdir() if int(task.name) != me]
 
 
+def told(file: Path) -> str:
+    """What the kernel says of a thread; of one that has ended meanwhile, 0."""
+    try:
+        return file.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return "0"
+
+
 def switches() -> int:
     """How often the threads began to wait: each of it was a wake-up."""
     total = 0
     for task in others():
-        for line in (task / "status").read_text().splitlines():
+        for line in told(task / "status").splitlines():
             if line.startswith("voluntary_ctxt_switches:"):
                 total += int(line.split()[1])
     return total
@@ -58,7 +66,7 @@ def switches() -> int:
 
 def busy_ns() -> int:
     """Time on a processor of the threads, to the nanosecond."""
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in others())
+    return sum(int(told(task / "schedstat").split()[0]) for task in others())
 
 
 def settle() -> bool:

@@ -13,6 +13,7 @@
  * processor time for items that cost nothing, in pairs. */
 #define EXCLUSIVE_WORTH_NS 1e6
 #define QUICK_NS 5e3
+#define LEAST_WINDOW 8    /* of a queue that is filled a half at a time */
 #define WAITS_NS 1e6      /* reads that take this long wait for a disk or a network */
 #define SLICE_NS 10000000 /* how long a run keeps a worker that another run waits for */
 
@@ -23,13 +24,18 @@ typedef struct outlook {
 } outlook;
 
 /* Readers may let credit gather: while enough results wait behind them, one wake-up can serve
- * many reads.  A consumer that misses its next one is always served. */
+ * many reads.  So may foreign ops that cost less than a wake-up: beside a loop that asks for 1,000
+ * items a second, three of them took a third of the processor time. */
 static bool urgent(const node *n)
 {
-    const bool refills =
-        n->group ? n->out && n->out->window > 2 * MAX_BURST : n->blocking && n->kind == NODE_MAP;
-    if (!refills) return true;
-    return n->out->len <= n->out->window / 4 || !edge_peek(n->out);
+    const edge *out = n->out;
+    if (!out || !edge_peek(out)) return true; /* a consumer that misses its next one is served */
+    const bool large = out->window > 2 * MAX_BURST;
+    const bool quick = n->cost_ns >= 0 && n->cost_ns < QUICK_NS;
+    if (n->group && !large)
+        return !quick || out->fixed || out->window < LEAST_WINDOW || out->len <= out->window / 2;
+    const bool refills = n->group || (n->blocking && n->kind == NODE_MAP);
+    return !refills || out->len <= out->window / 4;
 }
 
 static outlook look(stk_run *run, bool blocking, uint32_t g) STK_REQUIRES(run_role)

@@ -13,7 +13,7 @@
 
 /* Rows pushed so far, one after another. */
 struct pixels {
-    stk_window window;
+    stk_row_window window;
     size_t row_bytes, rows;
     size_t stop_after; /* rows; 0: never */
     uint8_t *data;

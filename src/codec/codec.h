@@ -50,12 +50,12 @@ typedef struct stk_extent {
 } stk_extent;
 
 /* Out: what rows will be. */
-typedef struct stk_window {
+typedef struct stk_row_window {
     stk_pixels pixels;
     int32_t width, height; /* as in stk_extent */
     double x0, y0, x1, y1;
     stk_extent chroma; /* STK_PIXELS_PLANES: of Cb and of Cr, and the above is of Y */
-} stk_window;
+} stk_row_window;
 
 /* Takes one row (window.width pixels, valid during the call).  False: enough, stop decoding. */
 typedef bool stk_row_fn(void *ctx, const uint8_t *row);
@@ -75,7 +75,8 @@ typedef struct stk_codec {
      */
     stk_err (*begin)(void *state, const uint8_t *data, size_t size, const stk_image_limits *limits,
                      stk_image_info *info, stk_diag *diag);
-    stk_err (*window)(void *state, const stk_window_request *req, stk_window *out, stk_diag *diag);
+    stk_err (*window)(void *state, const stk_window_request *req, stk_row_window *out,
+                      stk_diag *diag);
     /* STK_ECORRUPT when the data ends or breaks before the last row that `push` wanted. */
     stk_err (*rows)(void *state, stk_row_fn *push, void *ctx, stk_diag *diag);
     /* The same for STK_PIXELS_PLANES; NULL where there never are any. */

@@ -163,7 +163,8 @@ static void check_scans(jpeg *s)
 }
 
 /* Restricts the output to the rect (and a little more); returns where rows begin. */
-static JDIMENSION crop(jpeg *s, const stk_window_request *req, int32_t reduction, stk_window *out)
+static JDIMENSION crop(jpeg *s, const stk_window_request *req, int32_t reduction,
+                       stk_row_window *out)
 {
     struct jpeg_decompress_struct *c = &s->c;
     const stk_rect *r = &req->rect;
@@ -197,14 +198,14 @@ static stk_err reserve_rows(jpeg *s, stk_diag *diag)
     return err ? stk_diag_set(diag, err, "JPEG: no memory for rows of %zu bytes", row_bytes) : err;
 }
 
-static stk_err jpeg_window(void *state, const stk_window_request *req, stk_window *out,
+static stk_err jpeg_window(void *state, const stk_window_request *req, stk_row_window *out,
                            stk_diag *diag)
 {
     jpeg *s = state;
     struct jpeg_decompress_struct *c = &s->c;
     if (setjmp(s->io.jump)) return stk_jpeg_io_fail(&s->io, diag);
 
-    *out = (stk_window){0};
+    *out = (stk_row_window){0};
     c->out_color_space = choose_color(s, req, &out->pixels);
     if (c->out_color_space == JCS_UNKNOWN)
         return stk_diag_set(diag, STK_EUNSUPPORTED, "JPEG: %d channels of unknown colours",

@@ -42,7 +42,7 @@ static int32_t divide_up(int32_t a, int32_t b)
 }
 
 stk_err stk_jpeg_planes_open(stk_jpeg_planes *p, j_decompress_ptr c, int32_t x, int32_t first,
-                             int32_t end, stk_window *w, stk_rowbuf *buf)
+                             int32_t end, stk_row_window *w, stk_rowbuf *buf)
 {
     p->first[0] = first;
     p->end[0] = end;

@@ -28,7 +28,7 @@ bool stk_jpeg_planes_fit(j_decompress_ptr c, stk_jpeg_planes *out);
 /* After jpeg_crop_scanline, which made rows begin at pixel `x`: fills in the rest of *p from rows
  * [first, end) of luma, and the chroma of *w from its luma; makes room in `buf`. */
 STK_NODISCARD stk_err stk_jpeg_planes_open(stk_jpeg_planes *p, j_decompress_ptr c, int32_t x,
-                                           int32_t first, int32_t end, stk_window *w,
+                                           int32_t first, int32_t end, stk_row_window *w,
                                            stk_rowbuf *buf);
 
 /* As the codec's `planes`; errors leave by longjmp. */

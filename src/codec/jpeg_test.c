@@ -44,7 +44,7 @@ static void check_rect(void *state, const uint8_t *data, size_t size, stk_window
 {
     struct pixels part = {0};
     CHECK_EQ(codec_decode(&stk_codec_jpeg, state, data, size, req, &part, NULL), STK_OK);
-    const stk_window *w = &part.window;
+    const stk_row_window *w = &part.window;
     const size_t pixel = part.row_bytes / (size_t)w->width;
     CHECK(w->x0 >= 0 && w->y0 == 0 && w->x1 <= w->width && w->y1 == w->height);
     CHECK(w->x1 - w->x0 == req.rect.width && w->y1 - w->y0 == req.rect.height);
@@ -232,7 +232,7 @@ static void check_planes(void *state, const uint8_t *data, size_t size, stk_rect
                                     .fast = true,
                                     .planes = true};
     stk_image_info info;
-    stk_window w;
+    stk_row_window w;
     CHECK_EQ(stk_codec_jpeg.begin(state, data, size, CODEC_LIMITS, &info, NULL), STK_OK);
     CHECK_EQ(stk_codec_jpeg.window(state, &req, &w, NULL), STK_OK);
     CHECK_EQ(w.pixels, STK_PIXELS_PLANES);

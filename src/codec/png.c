@@ -211,7 +211,7 @@ static stk_err png_begin(void *state, const uint8_t *data, size_t size,
     return err;
 }
 
-static stk_err png_window(void *state, const stk_window_request *req, stk_window *out,
+static stk_err png_window(void *state, const stk_window_request *req, stk_row_window *out,
                           stk_diag *diag)
 {
     struct png *p = state;
@@ -219,7 +219,7 @@ static stk_err png_window(void *state, const stk_window_request *req, stk_window
     const bool gray = !(p->ihdr.color_type & SPNG_COLOR_TYPE_TRUECOLOR); /* the colour bit */
     p->rect = req->rect;
     p->to_gray = req->gray || gray;
-    *out = (stk_window){
+    *out = (stk_row_window){
         .pixels = p->to_gray ? STK_PIXELS_GRAY : STK_PIXELS_RGB,
         .width = r->width,
         .height = r->height,

@@ -122,14 +122,14 @@ static stk_err webp_begin(void *state, const uint8_t *data, size_t size,
     return STK_OK;
 }
 
-static stk_err webp_window(void *state, const stk_window_request *req, stk_window *out,
+static stk_err webp_window(void *state, const stk_window_request *req, stk_row_window *out,
                            stk_diag *diag)
 {
     struct webp *w = state;
     (void)diag;
     w->rect = req->rect;
     w->to_gray = req->gray;
-    *out = (stk_window){
+    *out = (stk_row_window){
         .pixels = req->gray ? STK_PIXELS_GRAY : STK_PIXELS_RGB,
         .width = req->rect.width,
         .height = req->rect.height,

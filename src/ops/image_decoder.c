@@ -37,7 +37,7 @@ struct stk_image_decoder {
     stk_image_info info;
     int32_t orientation;
 
-    stk_window window; /* of the rows that come */
+    stk_row_window window; /* of the rows that come */
 };
 
 stk_err stk_image_decoder_new(stk_image_decoder **out, stk_diag *diag)
@@ -155,7 +155,7 @@ static stk_err open_window(stk_image_decoder *d, const stk_image_opts *opts, stk
 static stk_err plan(stk_image_decoder *d, stream *s, const stk_extent *e, const stk_rect *rect,
                     const stk_placement *p, stk_filter filter, stk_diag *diag)
 {
-    const stk_window *w = &d->window;
+    const stk_row_window *w = &d->window;
     const double sx = (e->x1 - e->x0) / rect->width, sy = (e->y1 - e->y0) / rect->height;
     s->top = (int32_t)lrint(rect->y * sy - e->y0);
     const bool chroma = s == &d->streams[1];
@@ -292,7 +292,7 @@ stk_err stk_image_decoder_run(stk_image_decoder *d, const stk_image_opts *opts, 
     stk_rect rect;
     stk_err err = open_window(d, opts, filter, channels == 1, &p, &rect, diag);
     if (err) return err;
-    const stk_window *w = &d->window;
+    const stk_row_window *w = &d->window;
     const stk_extent e = {w->width, w->height, w->x0, w->y0, w->x1, w->y1};
     const bool planes = w->pixels == STK_PIXELS_PLANES;
     err = plan(d, &d->streams[0], &e, &rect, &p, filter, diag);

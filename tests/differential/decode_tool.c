@@ -37,7 +37,7 @@ static stk_err decode(const uint8_t *data, size_t size, stk_window_request *req,
 {
     const stk_image_limits limits = {.max_pixels = INT32_MAX, .max_side = INT32_MAX};
     stk_image_info info;
-    stk_window win;
+    stk_row_window win;
     void *state = NULL;
     const stk_codec *codec = stk_codec_find(data, size);
     if (!codec) return stk_diag_set(diag, STK_EUNSUPPORTED, "not an image");

@@ -51,7 +51,7 @@ static inline stk_window_request fuzz_request(const stk_image_info *info, uint64
     return req;
 }
 
-static inline void fuzz_check_window(const stk_window_request *req, const stk_window *win)
+static inline void fuzz_check_window(const stk_window_request *req, const stk_row_window *win)
 {
     CHECK(win->width > 0 && win->height > 0);
     CHECK(win->x0 >= 0 && win->x0 < win->x1 && win->x1 <= win->width);
@@ -68,7 +68,7 @@ static inline void fuzz_codec(const stk_codec *codec, void **state, const uint8_
     for (size_t i = 0; i < size; i += 7) seed = seed * 31 + data[i];
     stk_image_info info, probed;
     stk_diag diag = {0};
-    stk_window win;
+    stk_row_window win;
     struct fuzz_rows rows = {0};
     if (!*state) CHECK_EQ(codec->open(state, NULL), STK_OK);
 

@@ -81,7 +81,8 @@ typedef struct stk_normalize_opts {
     const char *field; /* NULL: "image" */
 } stk_normalize_opts;
 
-/* normalize: batch to batch: out = (x / scale - mean) / std, in one pass over the field. */
+/* normalize: batch to batch: out = (x / scale - mean) / std, in one pass over the field, of
+ * pictures or of clips (n, frames, height, width, channels): the layout is that of each picture. */
 STK_API stk_op *stk_op_normalize(const stk_normalize_opts *opts, stk_diag *diag);
 
 STK_END

@@ -182,12 +182,12 @@ class load_npy(Op):
 
 
 class normalize(Op):
-    """Batch to batch: out = (x / scale - mean) / std, in one pass over a field.
+    """Batch to batch: out = (x / scale - mean) / std, in one pass over a field of pictures or of clips.
 
     `mean`, `std`: a number, or one for each channel.
     `scale`: 255 brings uint8 to the range 0 to 1 first, as torchvision; 1 takes raw units.
     `dtype`: of the result: "float32", "float16", "bfloat16" or "uint8".
-    `layout`: of the result: "NHWC" or "NCHW".
+    `layout`: of the result: "NHWC" or "NCHW"; of clips that of each frame: (n, frames, channels, height, width).
     `field`: the name of the field; the others stay as they are.
     """
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stoker import ops, source
+from stoker import PipelineBuilder, ops, source
 from support import build, jpeg, picture
 
 FILTERS = {
@@ -281,3 +281,19 @@ def test_decoding_one_image():
     assert psnr(np.asarray(field), np.asarray(want)) >= 38
     with pytest.raises(RuntimeError):
         _stoker.decode_image(b"nonsense", 0, **options)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_normalize_takes_clips(tmp_path, layout):
+    clips = np.random.default_rng(3).integers(0, 256, (4, 5, 6, 7, 3), np.uint8)
+    paths = [tmp_path / f"{i}.npy" for i in range(4)]
+    for path, clip in zip(paths, clips, strict=True):
+        np.save(path, clip)
+    builder = PipelineBuilder().add_source(source.List(paths)).pipe(ops.read()).pipe(ops.load_npy()).batch(4)
+    builder.pipe(ops.normalize((0.4, 0.5, 0.6), (0.1, 0.2, 0.3), layout=layout))
+    (batch,) = builder.add_sink(1).build(num_threads=2)
+    want = (clips / 255 - [0.4, 0.5, 0.6]) / [0.1, 0.2, 0.3]
+    if layout == "NCHW":
+        want = want.transpose(0, 1, 4, 2, 3)
+    got = np.asarray(batch.image)
+    assert got.shape == want.shape and np.abs(got - want).max() < 1e-4

@@ -39,18 +39,20 @@ static stk_err check_field(const params *p, const stk_tensor *t, stk_diag *diag)
 {
     char found[160];
     stk_describe_array(t, found, sizeof(found));
-    if (t->ndim != 4)
+    if (t->ndim != 4 && t->ndim != 5)
         return stk_diag_set(diag, STK_EINVAL,
-                            "field \"%s\": needs an array (n, height, width, channels), found %s",
+                            "field \"%s\": needs an array (n, height, width, channels) or (n, "
+                            "frames, height, width, channels), found %s",
                             p->field, found);
+    const int64_t channels = t->shape[t->ndim - 1];
     if (t->dtype != STK_UINT8 && t->dtype != STK_FLOAT32)
         return stk_diag_set(diag, STK_EINVAL, "field \"%s\": needs uint8 or float32, found %s",
                             p->field, found);
-    if (p->num_channels != 1 && t->shape[3] != (int64_t)p->num_channels)
+    if (p->num_channels != 1 && channels != (int64_t)p->num_channels)
         return stk_diag_set(diag, STK_EINVAL,
                             "field \"%s\": mean and std have %zu channels, found %s", p->field,
                             p->num_channels, found);
-    if (t->shape[3] < 1 || t->shape[3] > INT32_MAX || !stk_tensor_contiguous(t))
+    if (channels < 1 || channels > INT32_MAX || !stk_tensor_contiguous(t))
         return stk_diag_set(diag, STK_EINVAL, "field \"%s\": no channels, or not contiguous: %s",
                             p->field, found);
     return STK_OK;
@@ -61,10 +63,12 @@ static stk_spec spec_after(const params *p, const stk_tensor *t)
 {
     stk_spec spec = stk_tensor_spec(t);
     spec.dtype = p->n.out;
-    if (p->n.layout == STK_LAYOUT_NCHW) {
-        spec.shape[1] = t->shape[3];
-        spec.shape[2] = t->shape[1];
-        spec.shape[3] = t->shape[2];
+    if (p->n.layout == STK_LAYOUT_NCHW) { /* of each picture, also of a clip's */
+        const int64_t *from = &t->shape[t->ndim - 3];
+        int64_t *to = &spec.shape[t->ndim - 3];
+        to[0] = from[2];
+        to[1] = from[0];
+        to[2] = from[1];
     }
     return spec;
 }
@@ -90,9 +94,10 @@ stk_err stk_normalize_batch(const void *op_params, stk_batch *b, stk_diag *diag)
 
     stk_normalize n = p->n;
     n.in = t.dtype;
-    n.channels = (int32_t)t.shape[3];
-    err = stk_normalize_run(&n, t.data, stk_buffer_writable(mem), t.shape[0],
-                            t.shape[1] * t.shape[2]);
+    const int64_t *last = &t.shape[t.ndim - 3];
+    n.channels = (int32_t)last[2];
+    err = stk_normalize_run(&n, t.data, stk_buffer_writable(mem),
+                            t.ndim == 5 ? t.shape[0] * t.shape[1] : t.shape[0], last[0] * last[1]);
     if (!err) err = stk_batch_replace_array(b, field, &spec, &mem);
     if (err) stk_diag_set(diag, err, "field \"%s\": cannot be replaced", p->field);
     stk_buffer_unref(&mem);

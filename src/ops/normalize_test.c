@@ -116,7 +116,7 @@ static void refuses_what_it_cannot(void)
     stk_buffer *mem;
     CHECK_EQ(stk_buffer_new(2, &mem), STK_OK);
     CHECK_EQ(stk_batch_replace_array(b, 0, &flat, &mem), STK_OK);
-    check_refused(&three, b, "needs an array (n, height, width, channels), found (2) uint8");
+    check_refused(&three, b, "height, width, channels), found (2) uint8");
     stk_batch_unref(&b);
 }
 

@@ -82,6 +82,18 @@ STK_API stk_av_codec *stk_packets_codec(const stk_packets *packets);
 STK_API size_t stk_packets_times(const stk_packets *packets, bool all, stk_ratio *time_base,
                                  int64_t *out, size_t n);
 
+/* When the frames are shown that decoding these packets gives, in that order, as multiples of
+ * *time_base, and in *end when the last one ends, as far as the packets say.  Packets that are only
+ * there to be decoded are left out.  `out` has room for `n`, which is info.total.  Gives how many
+ * there are; 0: a packet does not say when it is shown. */
+STK_API size_t stk_packets_shown(const stk_packets *packets, stk_ratio *time_base, int64_t *end,
+                                 int64_t *out, size_t n);
+
+/* Of all packets of a stream those that a window needs, as stk_demuxer_read gives them; both share
+ * the data.  STK_EUNSUPPORTED: a packet does not say when it is shown. */
+STK_API STK_NODISCARD stk_err stk_packets_cut(const stk_packets *packets, const stk_window *window,
+                                              stk_packets **out, stk_diag *diag);
+
 /* The packets as bytes of a form of their own, and back.  Bytes may come from anywhere:
  * STK_ECORRUPT says that they were not made by stk_packets_write, or have changed since.
  * stk_packets_read copies nothing and keeps `bytes` alive. */

@@ -22,6 +22,7 @@
     F(av_log_level, (int *out, stk_diag *diag), (out, diag)) \
     F(packets_write, (const stk_packets *packets, stk_buffer **out, stk_diag *diag), (packets, out, diag)) \
     F(packets_read, (stk_buffer *bytes, stk_packets **out, stk_diag *diag), (bytes, out, diag)) \
+    F(packets_cut, (const stk_packets *packets, const stk_window *window, stk_packets **out, stk_diag *diag), (packets, window, out, diag)) \
     F(demuxer_open, (const stk_av_input *input, const stk_demux_opts *opts, stk_demuxer **out, stk_diag *diag), (input, opts, out, diag)) \
     F(demuxer_codec, (stk_demuxer *demuxer, int stream, stk_media media, stk_av_codec **out, stk_diag *diag), (demuxer, stream, media, out, diag)) \
     F(demuxer_read, (stk_demuxer *demuxer, stk_media media, const stk_window *window, const char *bsf, stk_packets **out, stk_diag *diag), (demuxer, media, window, bsf, out, diag)) \
@@ -46,6 +47,7 @@
     Q(stk_packets *, packets_ref, (stk_packets *packets), (packets)) \
     Q(stk_av_codec *, packets_codec, (const stk_packets *packets), (packets)) \
     Q(size_t, packets_times, (const stk_packets *packets, bool all, stk_ratio *time_base, int64_t *out, size_t n), (packets, all, time_base, out, n)) \
+    Q(size_t, packets_shown, (const stk_packets *packets, stk_ratio *time_base, int64_t *end, int64_t *out, size_t n), (packets, time_base, end, out, n)) \
     Q(int, demuxer_best, (const stk_demuxer *demuxer, stk_media media), (demuxer, media)) \
     Q(int, demuxer_num_streams, (const stk_demuxer *demuxer), (demuxer)) \
     Q(stk_frames *, frames_ref, (stk_frames *frames), (frames)) \

@@ -1,0 +1,106 @@
+/* What of all packets of a stream a window needs, without reading them again. */
+#include <stdlib.h>
+
+#include "av/call.h"
+#include "av/module.h"
+#include "av/packet_list.h"
+
+enum { AUDIO_PREROLL = 250 }; /* ms: as in demux_read.c */
+
+/* When it is shown; INT64_MIN: not known.  Sound is shown when it is decoded. */
+static int64_t shown_at(const stk_packets *p, const AVPacket *packet)
+{
+    return p->media == STK_MEDIA_AUDIO ? stk_packet_time(packet) : packet->pts;
+}
+
+static bool all_known(const stk_packets *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (shown_at(p, p->list[i]) == AV_NOPTS_VALUE) return false;
+    return true;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+size_t mod_packets_shown(const stk_packets *p, stk_ratio *time_base, int64_t *end, int64_t *out,
+                         size_t n)
+{
+    size_t found = 0;
+    *time_base = stk_ratio_of(p->time_base);
+    *end = INT64_MIN;
+    if (!all_known(p)) return 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const AVPacket *packet = p->list[i];
+        const int64_t at = shown_at(p, packet);
+        int64_t ends;
+        if (packet->flags & AV_PKT_FLAG_DISCARD) continue;
+        if (__builtin_add_overflow(at, packet->duration > 0 ? packet->duration : 0, &ends))
+            ends = at;
+        if (ends > *end) *end = ends;
+        if (found < n) out[found] = at;
+        found++;
+    }
+    if (n) qsort(out, found < n ? found : n, sizeof(*out), compare);
+    return found;
+}
+
+/* Where decoding begins for what is shown from `first` on: at the last key frame that is not shown
+ * later, or so much before it that a decoder of sound has settled. */
+static size_t begin_of(const stk_packets *p, int64_t first)
+{
+    const bool audio = p->media == STK_MEDIA_AUDIO;
+    const int64_t preroll = av_rescale_q(AUDIO_PREROLL, (AVRational){1, 1000}, p->time_base);
+    size_t begin = 0;
+    if (audio) first = first < INT64_MIN + preroll ? INT64_MIN : first - preroll;
+    for (size_t i = 0; i < p->n; i++)
+        if ((audio || (p->list[i]->flags & AV_PKT_FLAG_KEY)) && shown_at(p, p->list[i]) <= first)
+            begin = i;
+    return begin;
+}
+
+/* Behind the last one that is shown before `end`; what that refers to is decoded before it. */
+static size_t end_of(const stk_packets *p, size_t begin, int64_t end)
+{
+    size_t behind = begin;
+    for (size_t i = begin; i < p->n; i++)
+        if (shown_at(p, p->list[i]) < end) behind = i + 1;
+    return behind;
+}
+
+static stk_err share(const stk_packets *p, size_t begin, size_t end, stk_packets *to)
+{
+    AVPacket *shared = av_packet_alloc();
+    stk_err err = shared ? STK_OK : STK_ENOMEM;
+    for (size_t i = begin; i < end && !err; i++) {
+        err = av_packet_ref(shared, p->list[i]) < 0 ? STK_ENOMEM : stk_packets_add(to, shared);
+        av_packet_unref(shared);
+    }
+    av_packet_free(&shared);
+    return err;
+}
+
+stk_err mod_packets_cut(const stk_packets *p, const stk_window *window, stk_packets **out,
+                        stk_diag *diag)
+{
+    *out = NULL;
+    stk_err err = stk_window_check(window, diag);
+    if (err) return err;
+    if (p->windowed)
+        return stk_diag_set(diag, STK_EINVAL, "these packets were cut to a window already");
+    if (!all_known(p))
+        return stk_diag_set(diag, STK_EUNSUPPORTED,
+                            "%s: the stream has no times, so no window can be cut out of it",
+                            p->source);
+    err = stk_packets_make(p->media, p->codec, p->time_base, window, p->source, out);
+    if (!err) {
+        const size_t begin = begin_of(p, (*out)->first);
+        err = share(p, begin, end_of(p, begin, (*out)->end), *out);
+    }
+    if (!err) return STK_OK;
+    mod_packets_unref(out);
+    return stk_diag_set(diag, err, "no memory for packets");
+}

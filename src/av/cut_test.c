@@ -1,0 +1,123 @@
+#include <string.h>
+
+#include "av/call.h"
+#include "av/module.h"
+#include "av/packet_list.h"
+#include "base/alloc.h"
+#include "tests/check.h"
+
+typedef struct made {
+    int64_t pts;
+    int flags;
+} made;
+
+enum { KEY = AV_PKT_FLAG_KEY, GONE = AV_PKT_FLAG_DISCARD };
+
+static stk_packets *make(stk_media media, const made *list, size_t n)
+{
+    stk_packets *p;
+    CHECK_EQ(stk_packets_make(media, NULL, (AVRational){1, 10}, NULL, "test", &p), STK_OK);
+    AVPacket *packet = av_packet_alloc();
+    CHECK(packet);
+    for (size_t i = 0; i < n; i++) {
+        CHECK(av_new_packet(packet, 4) == 0);
+        memset(packet->data, (int)i, 4);
+        packet->pts = list[i].pts;
+        packet->dts = (int64_t)i;
+        packet->flags = list[i].flags;
+        packet->duration = 2;
+        CHECK_EQ(stk_packets_add(p, packet), STK_OK);
+    }
+    av_packet_free(&packet);
+    return p;
+}
+
+/* Which packets the window [start, end) in tenths of a second needs: from the first to behind the
+ * last. */
+static void check_cut(const stk_packets *p, int64_t start, int64_t end, size_t from, size_t to)
+{
+    const stk_window w = {{start, 10}, {end, 10}};
+    stk_packets *cut;
+    stk_packets_info info;
+    CHECK_EQ(mod_packets_cut(p, &w, &cut, NULL), STK_OK);
+    mod_packets_get_info(cut, &info);
+    CHECK(info.windowed && info.total == to - from);
+    for (size_t i = from; i < to; i++) {
+        CHECK_EQ(cut->list[i - from]->pts, p->list[i]->pts);
+        CHECK(cut->list[i - from]->data == p->list[i]->data); /* not copied */
+    }
+    mod_packets_unref(&cut);
+}
+
+/* I0 P4 b2 | I8 b6 (shown before its key frame) P12 b10 */
+static const made OPEN[] = {{0, KEY}, {4, 0}, {2, 0}, {8, KEY}, {6, 0}, {12, 0}, {10, 0}};
+
+static void video(void)
+{
+    stk_packets *p = make(STK_MEDIA_VIDEO, OPEN, 7);
+    check_cut(p, 0, 1, 0, 1);
+    check_cut(p, 2, 3, 0, 3); /* what b2 refers to is decoded before it */
+    check_cut(p, 4, 5, 0, 3);
+    check_cut(p, 6, 7, 0, 5); /* of the key frame before */
+    check_cut(p, 8, 9, 3, 5); /* b6 comes along: it is shown before 9 */
+    check_cut(p, 10, 13, 3, 7);
+    check_cut(p, -9, 99, 0, 7);
+    check_cut(p, 50, 60, 3, 7);
+    mod_packets_unref(&p);
+}
+
+static void audio(void)
+{
+    made list[20];
+    for (int i = 0; i < 20; i++) list[i] = (made){2 * i, KEY};
+    stk_packets *p = make(STK_MEDIA_AUDIO, list, 20);
+    check_cut(p, 0, 4, 0, 2);
+    check_cut(p, 20, 30, 8, 15); /* a quarter of a second is three tenths, rounded */
+    mod_packets_unref(&p);
+}
+
+static void shown_times(void)
+{
+    int64_t times[7], end;
+    stk_ratio tb;
+    stk_packets *p = make(STK_MEDIA_VIDEO, OPEN, 7);
+    CHECK_EQ(mod_packets_shown(p, &tb, &end, times, 7), 7);
+    CHECK(tb.num == 1 && tb.den == 10 && end == 14);
+    for (int i = 0; i < 7; i++) CHECK_EQ(times[i], 2 * i);
+    p->list[6]->flags |= GONE;
+    CHECK_EQ(mod_packets_shown(p, &tb, &end, times, 7), 6);
+    CHECK_EQ(times[5], 12);
+    p->list[0]->pts = AV_NOPTS_VALUE;
+    CHECK_EQ(mod_packets_shown(p, &tb, &end, times, 7), 0);
+    stk_packets *cut;
+    stk_diag diag = {0};
+    CHECK_EQ(mod_packets_cut(p, &(stk_window){{0, 1}, {1, 1}}, &cut, &diag), STK_EUNSUPPORTED);
+    CHECK(!cut && strstr(diag.text, "test: the stream has no times"));
+    mod_packets_unref(&p);
+}
+
+static void refusals(void)
+{
+    stk_packets *p = make(STK_MEDIA_VIDEO, OPEN, 7), *cut, *again;
+    CHECK_EQ(mod_packets_cut(p, &(stk_window){{2, 1}, {1, 1}}, &cut, NULL), STK_EINVAL);
+    CHECK_EQ(mod_packets_cut(p, &(stk_window){{0, 0}, {1, 1}}, &cut, NULL), STK_EINVAL);
+    CHECK_EQ(mod_packets_cut(p, &(stk_window){{0, 1}, {1, 1}}, &cut, NULL), STK_OK);
+    CHECK_EQ(mod_packets_cut(cut, &(stk_window){{0, 1}, {1, 1}}, &again, NULL), STK_EINVAL);
+    CHECK(!again);
+    mod_packets_unref(&cut);
+    mod_packets_unref(&p);
+}
+
+static void memory_may_run_out(void)
+{
+    stk_packets *p = make(STK_MEDIA_VIDEO, OPEN, 7), *cut;
+    stk_err err;
+    TORTURE (err) {
+        err = mod_packets_cut(p, &(stk_window){{0, 1}, {2, 1}}, &cut, NULL);
+        CHECK(!err == !!cut);
+        mod_packets_unref(&cut);
+    }
+    mod_packets_unref(&p);
+}
+
+TESTS(TEST(video), TEST(audio), TEST(shown_times), TEST(refusals), TEST(memory_may_run_out))

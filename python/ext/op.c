@@ -58,9 +58,7 @@ static const char *const qualities[] = {"fast", "exact", NULL};
 static const char *const colors[] = {"rgb", "gray", NULL};
 static const char *const layouts[] = {"NHWC", "NCHW", NULL};
 
-/* Parses into *opts; keywords only.  `format` and `names` are those of both callers: what comes
- * before the options differs. */
-static bool image_opts(PyObject *kwargs, stk_image_opts *opts)
+bool ext_image_opts(PyObject *kwargs, stk_image_opts *opts)
 {
     static char *names[] = {"width",
                             "height",
@@ -112,7 +110,7 @@ static bool image_opts(PyObject *kwargs, stk_image_opts *opts)
 PyObject *ext_op_decode_image(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     stk_image_opts opts = {0};
-    if (!PyArg_ParseTuple(args, ":op_decode_image") || !image_opts(kwargs, &opts)) return NULL;
+    if (!PyArg_ParseTuple(args, ":op_decode_image") || !ext_image_opts(kwargs, &opts)) return NULL;
     stk_diag diag = {0};
     stk_op *core = stk_op_decode_image(&opts, &diag);
     return ext_op_give(module, &core, &diag);
@@ -124,7 +122,7 @@ PyObject *ext_decode_image(PyObject *module, PyObject *args, PyObject *kwargs)
     unsigned long long seed;
     stk_image_opts opts = {0};
     if (!PyArg_ParseTuple(args, "y*K:decode_image", &data, &seed)) return NULL;
-    if (!image_opts(kwargs, &opts)) {
+    if (!ext_image_opts(kwargs, &opts)) {
         PyBuffer_Release(&data);
         return NULL;
     }

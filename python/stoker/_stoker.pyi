@@ -14,6 +14,15 @@ TIMED_OUT: Final[object]
 CANCELLED: Final[object]
 ERROR_CODES: Final[dict[int, tuple[str, str]]]
 
+class AudioOptions(TypedDict):
+    seconds: float
+    sample_rate: int
+    channels: int
+    where: str
+    mask: bytes
+    max_bytes: int
+    lenient: bool
+
 class ImageOptions(TypedDict):
     width: int
     height: int
@@ -365,6 +374,11 @@ def shards_source(
 ) -> Source: ...
 def op_read(max_bytes: int = 0) -> Op: ...
 def op_load_npy() -> Op: ...
+def op_decode_wav(**options: Unpack[AudioOptions]) -> Op: ...
+def op_decode_video(
+    frames: int, stride: int, where: str, repeat: bool, max_bytes: int, /, **picture: Unpack[ImageOptions]
+) -> Op: ...
+def op_decode_audio(**options: Unpack[AudioOptions]) -> Op: ...
 def op_decode_image(**options: Unpack[ImageOptions]) -> Op: ...
 def op_normalize(
     *,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from . import _check, _stoker
 from ._augment import blur, color_jitter, erase, grayscale, pad, rotate
+from ._clips import decode_audio, decode_video, decode_wav
 from ._mix import cutmix, mixup
 from ._op import MASK, Op, bits_of_parts, names_of_parts
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     Layout = Literal["NHWC", "NCHW"]
     DType = Literal["uint8", "float32", "float16", "bfloat16"]
 
-__all__ = ["Op", "blur", "color_jitter", "cutmix", "decode_image", "erase", "grayscale", "load_npy", "mixup", "normalize", "pad", "read", "rotate"]
+__all__ = ["Op", "blur", "color_jitter", "cutmix", "decode_audio", "decode_image", "decode_video", "decode_wav", "erase", "grayscale", "load_npy", "mixup", "normalize", "pad", "read", "rotate"]
 
 
 class read(Op):

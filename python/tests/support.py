@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import os
@@ -15,9 +16,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
-from stoker import PipelineBuilder, ops
+from stoker import PipelineBuilder, PipelineFailure, ops
 
 WATCHDOG_S = 120  # far beyond what any test takes
 
@@ -41,6 +43,15 @@ def at_once(*work: Callable[[], object]) -> None:
         thread.join()
     if errors:
         raise errors[0]
+
+
+@contextlib.contextmanager
+def failing(words: str):
+    """The pipeline fails, of what these words say."""
+    with pytest.raises(PipelineFailure) as caught:
+        yield
+    (error,) = caught.value.exceptions
+    assert words in str(error)
 
 
 def picture(seed: int, width: int, height: int) -> Image.Image:

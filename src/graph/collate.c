@@ -54,7 +54,7 @@ static stk_err mismatch(const stk_item *item, const stk_spec *have, const stk_sp
                         (long long)item->id, *key ? ", " : "", key, stk_dtype_str(have->dtype), a,
                         s ? " behind stage '" : "", s ? s->plan->name : "", s ? "'" : "",
                         stk_dtype_str(want->dtype), b,
-                        decoded ? "give the decoder a width and height"
+                        decoded ? "tell the decoder the size that all should have"
                                 : "its arrays must have one type and shape");
 }
 

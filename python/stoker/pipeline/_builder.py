@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from .._augment import ArrayOp
+    from .._clips import ClipOp
     from .._mix import BatchOp
     from .._stoker import Batch, Sample
     from ..ops import Op
@@ -138,7 +139,7 @@ class PipelineBuilder(Generic[T]):
         def pipe(self, op: ops.normalize | BatchOp, /, **how: Unpack[PipeOptions]) -> PipelineBuilder[Batch]: ...
         @overload
         def pipe(
-            self, op: ops.read | ops.decode_image | ArrayOp, /, **how: Unpack[PipeOptions]
+            self, op: ops.read | ops.decode_image | ops.load_npy | ClipOp | ArrayOp, /, **how: Unpack[PipeOptions]
         ) -> PipelineBuilder[Sample]: ...
         @overload
         def pipe(self, op: Op, /, **how: Unpack[PipeOptions]) -> PipelineBuilder[Any]: ...

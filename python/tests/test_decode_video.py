@@ -1,0 +1,246 @@
+"""stoker.ops.decode_video: clips in the native lane, compared with decoding everything."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import stoker
+from av import ffmpeg, make, needs_ffmpeg
+from stoker import PipelineBuilder, ops, source
+from stoker.io import load_video
+from support import failing
+
+pytestmark = needs_ffmpeg
+
+X265 = ["-c:v", "libx265", "-tag:v", "hvc1", "-x265-params"]
+VIDEOS = {
+    "h264.mp4": ["-c:v", "libx264", "-bf", "2", "-g", "10", "-pix_fmt", "yuv420p"],
+    "h264_open.mkv": ["-c:v", "libx264", "-bf", "3", "-g", "12", "-x264-params", "open-gop=1", "-pix_fmt", "yuv420p"],
+    "h264.ts": ["-c:v", "libx264", "-bf", "2", "-g", "10", "-pix_fmt", "yuv420p"],
+    "h264.h264": ["-c:v", "libx264", "-bf", "2", "-g", "10", "-pix_fmt", "yuv420p"],
+    "hevc_open.mp4": [*X265, "log-level=0:keyint=10:open-gop=1:bframes=3"],
+    "mpeg4.avi": ["-c:v", "mpeg4", "-g", "10", "-bf", "2"],
+    "mpeg2_open.mpg": ["-c:v", "mpeg2video", "-g", "10", "-bf", "2"],
+    "vp8.webm": ["-c:v", "libvpx", "-g", "10"],
+    "vp9.webm": ["-c:v", "libvpx-vp9", "-g", "10"],
+    "mjpeg.avi": ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p"],
+    "ffv1.mkv": ["-c:v", "ffv1", "-pix_fmt", "yuv444p"],
+    "gif.gif": ["-r", "25"],
+}
+FRAMES = 50
+SCALE = "scale=w=32:h=24:flags=bilinear,format=pix_fmts=rgb24"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("video")
+    return {name: make(folder / name, *args) for name, args in VIDEOS.items()}
+
+
+def run(src, op, n=100, on_error="raise", threads=2):
+    builder = PipelineBuilder().add_source(src).pipe(ops.read()).pipe(op, on_error=on_error)
+    pipeline = builder.batch(n).add_sink(1).build(num_threads=threads)
+    return list(pipeline), pipeline
+
+
+def clips(paths, op, **options):
+    (batch,), _ = run(source.List(video=paths, files=["video"], **options), op)
+    return np.asarray(batch["video"])
+
+
+def whole(path, filters=SCALE):
+    return np.asarray(load_video(path, filter_desc=filters))
+
+
+@pytest.mark.parametrize("name", VIDEOS)
+@pytest.mark.parametrize(("frames", "stride"), [(1, 1), (5, 1), (4, 7), (2, 30)])
+def test_clips_are_picked_from_all_frames(files, name, frames, stride):
+    all_frames = whole(files[name])
+    total = len(all_frames)
+    span = (frames - 1) * stride + 1
+    for where, start in (("start", 0), ("middle", (total - span) // 2)):
+        got = clips([files[name]] * 2, ops.decode_video(frames, stride=stride, size=(24, 32), where=where))
+        want = all_frames[start : start + span : stride]
+        assert got.shape == (2, frames, 24, 32, 3) and got.dtype == np.uint8
+        assert np.array_equal(got[0], want) and np.array_equal(got[1], want)
+
+
+@pytest.mark.parametrize("name", VIDEOS)
+def test_random_clips(files, name):
+    all_frames = whole(files[name])
+    n, span = 12, 3 * 4 + 1
+    got = clips([files[name]] * n, ops.decode_video(4, stride=4, size=(24, 32), where="random"), seed=1)
+    starts = set()
+    for clip in got:
+        fits = [s for s in range(len(all_frames) - span + 1) if np.array_equal(all_frames[s : s + span : 4], clip)]
+        assert fits  # frames may look alike
+        starts.add(fits[0])
+    assert len(starts) > n // 2 and max(starts) > 20
+
+
+@pytest.mark.parametrize("name", VIDEOS)
+@pytest.mark.parametrize("frames", [1, 7, 25, 120])
+def test_frames_spread_over_the_file(files, name, frames):
+    all_frames = whole(files[name])
+    total = len(all_frames)
+    got = clips([files[name]], ops.decode_video(frames, size=(24, 32), where="all"))
+    index = [(2 * i + 1) * total // (2 * frames) for i in range(frames)]
+    assert np.array_equal(got[0], all_frames[index])
+
+
+@pytest.mark.parametrize("name", ["h264.mp4", "h264.h264", "mpeg4.avi", "vp9.webm"])
+@pytest.mark.parametrize("stride", [1, 6])
+def test_whole_files(files, name, stride):
+    got = clips([files[name]] * 2, ops.decode_video(None, stride=stride, size=(24, 32)))
+    assert np.array_equal(got[1], whole(files[name])[::stride])
+
+
+def test_sizes(files):
+    path = files["h264.mp4"]
+    assert np.array_equal(clips([path], ops.decode_video(3))[0], whole(path, "format=pix_fmts=rgb24")[:3])
+    assert clips([path], ops.decode_video(3, size=20)).shape == (1, 3, 20, 20, 3)
+    gray = clips([path], ops.decode_video(3, size=(24, 32), color="gray"))
+    want = whole(path, "scale=w=32:h=24:flags=bilinear,format=pix_fmts=gray")[:3]
+    assert gray.shape == (1, 3, 24, 32, 1) and np.array_equal(gray[0], want.reshape(3, 24, 32, 1))
+    for ours, theirs in (("bicubic", "bicubic"), ("lanczos", "lanczos"), ("box", "area"), ("nearest", "neighbor")):
+        got = clips([path], ops.decode_video(3, size=(24, 32), filter=ours))
+        assert np.array_equal(got[0], whole(path, f"scale=w=32:h=24:flags={theirs},format=pix_fmts=rgb24")[:3])
+
+
+def test_center_crop(files):
+    path = files["h264.mp4"]
+    got = clips([path], ops.decode_video(3, size=(21, 23), crop="center", resize=36))
+    want = whole(path, "scale=w=48:h=36:flags=bilinear,format=pix_fmts=rgb24")[:3, 8:29, 12:35]
+    assert np.array_equal(got[0], want)
+
+
+def test_random_crop_and_flip_are_the_same_for_all_frames(tmp_path):
+    still = tmp_path / "still.mkv"
+    ffmpeg("-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=0.04", "-vf", "loop=9:1", "-c:v", "ffv1", "-pix_fmt", "yuv444p", still)
+    op = ops.decode_video(5, size=16, crop="random_resized", flip=0.5, scale=(0.2, 0.6))
+    got = clips([still] * 8, op, seed=2)
+    for clip in got:
+        assert all(np.array_equal(clip[0], frame) for frame in clip)
+    assert len({clip.tobytes() for clip in got}) == 8
+    plain, mirrored = (clips([still] * 4, ops.decode_video(2, size=(24, 32), flip=p)) for p in (0.0, 1.0))
+    assert np.array_equal(plain, mirrored[:, :, :, ::-1])
+
+
+def test_random_clips_are_keyed(files):
+    n = 10
+    op = ops.decode_video(3, stride=2, size=16, crop="random_resized", where="random", flip=0.5)
+
+    def all_of(threads, **options):
+        batches, _ = run(source.List([files["h264.mp4"]] * n, **options), op, n, threads=threads)
+        return [np.asarray(b.image)[np.argsort(np.asarray(b.id))] for b in batches]
+
+    one, two = all_of(1, seed=3, epochs=2)
+    again = all_of(2, seed=3, epochs=2, shuffle=True)
+    assert np.array_equal(one, again[0]) and np.array_equal(two, again[1])
+    assert not np.array_equal(one, two)
+    assert not np.array_equal(one, all_of(1, seed=4)[0])
+
+
+def test_short_files(tmp_path, files):
+    short = make(tmp_path / "short.mp4", "-c:v", "libx264", seconds=0.2)  # 5 frames
+    paths = [short, files["h264.mp4"]]
+    (batch,), pipeline = run(source.List(paths), ops.decode_video(3, stride=4, size=16), on_error="skip")
+    assert np.asarray(batch.id).tolist() == [1]
+    (failure,) = pipeline.failures()
+    assert "5 frames, but a clip of 3 at a stride of 4 needs 9 from frame 0 on" in str(failure)
+    assert failure.key == str(short) and failure.stage == "decode_video"
+    for where in ("start", "middle", "random"):
+        got = clips([short], ops.decode_video(4, stride=3, size=(24, 32), short="repeat", where=where))
+        assert np.array_equal(got[0], whole(short)[[0, 3, 3, 3]])
+
+
+def test_only_what_a_clip_needs_is_decoded(tmp_path):
+    """Nothing up to the second key frame can be decoded; clips elsewhere do not mind."""
+    path = make(tmp_path / "x.mkv", "-c:v", "libx264", "-bf", "0", "-g", "10", "-x264-params", "scenecut=0")
+    want = whole(path)
+    data = bytearray(path.read_bytes())
+    for position, size in ffmpeg_packets(path)[:10]:
+        data[position + 30 : position + size] = bytes(b ^ 0x5A for b in data[position + 30 : position + size])
+    broken = tmp_path / "broken.mkv"
+    broken.write_bytes(data)
+    got = clips([broken], ops.decode_video(16, size=(24, 32), where="middle"))
+    assert np.array_equal(got[0], want[17:33])
+    found, _ = run(source.List([broken]), ops.decode_video(5, size=(24, 32)), on_error="skip")
+    assert not found or not np.array_equal(np.asarray(found[0].image)[0], want[:5])
+
+
+def ffmpeg_packets(path):
+    """(position, size) of the video packets, by their times."""
+    import subprocess
+
+    command = ["ffprobe", "-v", "error", "-select_streams", "v", "-show_entries", "packet=pos,size", "-of", "csv=p=0", str(path)]
+    out = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    return [(int(pos), int(size)) for size, pos in (line.strip(",").split(",")[:2] for line in out.split())]
+
+
+def test_parts_of_a_sample_get_the_same_frames(tmp_path, files):
+    gray = make(tmp_path / "gray.mkv", "-vf", "negate", "-c:v", "ffv1", "-pix_fmt", "yuv444p")
+    src = source.List(video=[files["ffv1.mkv"]] * 4, other=[gray] * 4, files=["video", "other"])
+    (batch,), _ = run(src, ops.decode_video(3, size=16, crop="random_resized", where="random", flip=0.5))
+    a, b = np.asarray(batch["video"]).astype(int), np.asarray(batch["other"]).astype(int)
+    assert a.shape == b.shape == (4, 3, 16, 16, 3)
+    assert np.abs(a + b - 255).mean() < 8  # within rounding: the one is the other's negative
+    small = make(tmp_path / "small.mkv", "-c:v", "ffv1", size="32x32")
+    with failing("32 x 32 pixels, but the sample's first part has 64 x 48"):
+        run(source.List(video=[gray], other=[small], files=["video", "other"]), ops.decode_video(3, size=16))
+
+
+def test_what_cannot_be_decoded_is_named_and_counted(tmp_path, files):
+    sound = tmp_path / "sound.mp3"
+    ffmpeg("-f", "lavfi", "-i", "sine=440:d=1", sound)
+    noise = tmp_path / "noise.mp4"
+    noise.write_bytes(b"no video at all" * 100)
+    cut = tmp_path / "cut.mp4"
+    cut.write_bytes(files["h264.mp4"].read_bytes()[:3000])
+    paths = [sound, noise, cut, files["h264.mp4"]]
+    (batch,), pipeline = run(source.List(paths), ops.decode_video(4, size=16), on_error="skip")
+    assert np.asarray(batch.id).tolist() == [3]
+    failures = pipeline.failures()
+    assert [f.key for f in failures] == [str(p) for p in paths[:3]]
+    assert all(f.stage == "decode_video" and isinstance(f, stoker.Error) for f in failures)
+    assert "there is no video stream" in str(failures[0])
+
+
+def test_augmented_clips(files):
+    builder = PipelineBuilder().add_source(source.List([files["h264.mp4"]] * 2)).pipe(ops.read())
+    builder.pipe(ops.decode_video(4, size=16)).pipe(ops.pad(2)).batch(2).pipe(ops.normalize(dtype="float16"))
+    (batch,) = builder.add_sink(1).build(num_threads=2)
+    assert np.asarray(batch.image).shape == (2, 4, 20, 20, 3)
+
+
+def test_limits(files):
+    path = files["h264.mp4"]
+    with failing("64 x 48 pixels: the limit is 3071"):
+        run(source.List([path]), ops.decode_video(2, size=16, max_pixels=64 * 48 - 1))
+    with failing("50 frames of 64 x 48: the limit is 1000 bytes"):
+        run(source.List([path]), ops.decode_video(None, max_bytes=1000))
+
+
+def test_arguments():
+    for bad in (
+        {"frames": 0},
+        {"frames": 1025},
+        {"frames": None, "where": "random"},
+        {"stride": 0},
+        {"stride": 2, "where": "all"},
+        {"size": 0},
+        {"size": (1, 2, 3)},
+        {"crop": "center"},
+        {"size": 8, "crop": "left"},
+        {"short": "drop"},
+        {"filter": "cubic"},
+        {"size": 224, "crop": "center", "resize": 100},
+    ):
+        with pytest.raises(ValueError):
+            ops.decode_video(**bad)
+    op = ops.decode_video(8, stride=2, size=224, where="random")
+    assert pickle.loads(pickle.dumps(op)) == op
+    assert repr(op) == "decode_video(frames=8, stride=2, size=(224, 224), where='random')"

@@ -1,0 +1,359 @@
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "ops/av.h"
+#include "ops/frame_picks.h"
+#include "ops/geometry.h"
+#include "ops/media.h"
+
+#define DEFAULT_MAX_BYTES ((size_t)1 << 30)
+#define MAX_FRAMES 1024 /* of a clip: as many terms an expression of FFmpeg may have */
+
+/* What the first part of a sample decides for all. */
+typedef struct shared {
+    int32_t width, height; /* 0: not known yet */
+    int64_t start;         /* -1: likewise */
+    stk_geometry geometry;
+} shared;
+
+/* One part while it is decoded. */
+typedef struct clip {
+    const stk_video_opts *o;
+    stk_media_file file;
+    stk_frame_picks picks;
+    size_t total;   /* frames of the file */
+    int64_t *times; /* [total] when they are shown, rising; NULL: not known */
+    stk_ratio time_base;
+    char *filter; /* text, `size` bytes of room */
+    size_t used, size;
+} clip;
+
+static void clip_fini(clip *c)
+{
+    stk_media_close(&c->file);
+    stk_frame_picks_fini(&c->picks);
+    stk_free(c->times);
+    stk_free(c->filter);
+}
+
+static stk_err count_frames(clip *c, stk_diag *diag)
+{
+    int64_t end;
+    c->times = stk_alloc_zero(c->file.total, sizeof(*c->times));
+    if (!c->times)
+        return stk_diag_set(diag, STK_ENOMEM, "no memory for the times of %zu frames",
+                            c->file.total);
+    c->total = stk_packets_shown(c->file.packets, &c->time_base, &end, c->times, c->file.total);
+    if (c->total) return STK_OK;
+    stk_free(c->times);
+    c->times = NULL;
+    c->total = c->file.total;
+    return STK_OK;
+}
+
+/* --- filters --- */
+
+static void STK_PRINTF(2, 3) put(clip *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(c->filter + c->used, c->size - c->used, fmt, ap);
+    va_end(ap);
+    if (n > 0) c->used += (size_t)n < c->size - c->used ? (size_t)n : 0;
+}
+
+/* Frames that are not wanted are left out before they are scaled.  `timed`: of a window that begins
+ * with the first one, else of the whole file. */
+static void put_select(clip *c, bool timed)
+{
+    const stk_frame_picks *p = &c->picks;
+    const int64_t start = timed ? 0 : p->index[0];
+    if (p->step == 1 && start == 0) return;
+    put(c, "select='");
+    if (p->step)
+        put(c, "gte(n,%" PRId64 ")*not(mod(n-%" PRId64 ",%" PRId64 "))", start, start, p->step);
+    for (size_t i = 0; !p->step && i < p->num; i++)
+        put(c, "%seq(%s,%" PRId64 ")", i ? "+" : "", timed ? "pts" : "n",
+            timed ? c->times[p->index[i]] : p->index[i]);
+    put(c, "',");
+}
+
+static void put_picture(clip *c, const shared *s)
+{
+    static const char *const scalers[] = {"bilinear", "bicubic", "lanczos", "area", "neighbor"};
+    const stk_geometry *g = &s->geometry;
+    if (g->box_width != s->width || g->box_height != s->height)
+        put(c, "crop=w=%d:h=%d:x=%d:y=%d:exact=1,", (int)g->box_width, (int)g->box_height,
+            (int)g->x, (int)g->y);
+    if (c->o->picture.width)
+        put(c, "scale=w=%d:h=%d:flags=%s,", (int)g->full_width, (int)g->full_height,
+            scalers[c->o->picture.filter]);
+    put(c, "format=pix_fmts=%s", c->o->picture.color == STK_COLOR_GRAY ? "gray" : "rgb24");
+    if (g->full_width != g->width || g->full_height != g->height)
+        put(c, ",crop=w=%d:h=%d:x=%d:y=%d", (int)g->width, (int)g->height, (int)g->left,
+            (int)g->top);
+    if (g->mirror) put(c, ",hflip");
+}
+
+static stk_err make_filter(clip *c, const shared *s, bool select, stk_diag *diag)
+{
+    stk_free(c->filter);
+    c->used = 0;
+    c->size = 512 + (select && !c->picks.step ? c->picks.num * 32 : 0);
+    if (!(c->filter = stk_alloc(c->size)))
+        return stk_diag_set(diag, STK_ENOMEM, "no memory for filters");
+    if (select) put_select(c, c->times != NULL);
+    put_picture(c, s);
+    return STK_OK;
+}
+
+/* --- decoding --- */
+
+static stk_err window_of(const clip *c, stk_window *out, stk_diag *diag)
+{
+    const stk_frame_picks *p = &c->picks;
+    const int64_t first = c->times[p->index[0]], last = c->times[p->index[p->num - 1]];
+    *out = (stk_window){{0, c->time_base.den}, {0, c->time_base.den}};
+    if (last == INT64_MAX || __builtin_mul_overflow(first, c->time_base.num, &out->start.num) ||
+        __builtin_mul_overflow(last + 1, c->time_base.num, &out->end.num))
+        return stk_diag_set(diag, STK_ECORRUPT, "the stream has times beyond all measure");
+    return STK_OK;
+}
+
+static stk_err decode(clip *c, const shared *s, bool select, stk_frames **out, stk_diag *diag)
+{
+    stk_window window;
+    stk_media_opts opts = {.strict = true, .max_pixels = c->o->picture.max_pixels};
+    *out = NULL;
+    stk_err err = make_filter(c, s, select, diag);
+    if (!err && c->times) err = window_of(c, &window, diag);
+    if (err) return err;
+    if (c->times) opts.window = &window;
+    if (select) opts.max_frames = (int64_t)c->picks.num;
+    opts.filter = c->filter;
+    return stk_media_decode(&c->file, &opts, out, diag);
+}
+
+/* Whether these are just the frames that were selected. */
+static stk_err is_exact(const clip *c, const stk_frames *frames, bool *out, stk_diag *diag)
+{
+    const stk_frame_picks *p = &c->picks;
+    stk_frames_info info;
+    stk_frames_get_info(frames, &info);
+    *out = info.num_frames == p->num;
+    if (!*out || !c->times) return STK_OK;
+    int64_t *times = stk_alloc_zero(p->num, sizeof(*times));
+    if (!times) return stk_diag_set(diag, STK_ENOMEM, "no memory for times");
+    stk_frames_times(frames, times, p->num);
+    for (size_t i = 0; i < p->num; i++) *out &= times[i] == c->times[p->index[i]];
+    stk_free(times);
+    return STK_OK;
+}
+
+/* Packets that show nothing were counted as frames: picks are what is shown at their time. */
+static stk_err pick_by_time(clip *c, const stk_frames *frames, size_t *pick, stk_diag *diag)
+{
+    stk_frames_info info;
+    stk_frames_get_info(frames, &info);
+    const size_t n = info.num_frames;
+    if (n == 0) return stk_diag_set(diag, STK_ECORRUPT, "none of the clip's frames was decoded");
+    int64_t *times = stk_alloc_zero(n, sizeof(*times));
+    if (!times) return stk_diag_set(diag, STK_ENOMEM, "no memory for times");
+    stk_frames_times(frames, times, n);
+    for (size_t i = 0, at = 0; i < c->picks.n; i++) { /* picks rise */
+        const int64_t index = c->picks.index[pick[i]];
+        while (c->times && at + 1 < n && times[at + 1] <= c->times[index]) at++;
+        if (!c->times) at = (size_t)index < n ? (size_t)index : n - 1;
+        pick[i] = at;
+    }
+    stk_free(times);
+    return STK_OK;
+}
+
+static bool is_identity(const stk_frame_picks *p)
+{
+    return p->n == p->num; /* each is taken at least once, and in order */
+}
+
+/* The clip, each frame as often as it is wanted. */
+static stk_err decode_clip(clip *c, const shared *s, stk_frames **out, stk_diag *diag)
+{
+    bool exact = false;
+    stk_frames *frames = NULL;
+    stk_err err = decode(c, s, true, &frames, diag);
+    if (!err) err = is_exact(c, frames, &exact, diag);
+    if (!err && !exact) {
+        stk_frames_unref(&frames);
+        err = decode(c, s, false, &frames, diag);
+        if (!err) err = pick_by_time(c, frames, c->picks.pick, diag);
+    }
+    if (!err && (!exact || !is_identity(&c->picks)))
+        err = stk_frames_pick(frames, c->picks.pick, c->picks.n, STK_MEDIA_VIDEO, out, diag);
+    else if (!err)
+        *out = frames, frames = NULL;
+    if (frames) stk_frames_unref(&frames);
+    return err;
+}
+
+/* --- the op --- */
+
+static stk_spec spec_of(const stk_video_opts *o, size_t frames, int32_t width, int32_t height)
+{
+    const int64_t channels = o->picture.color == STK_COLOR_GRAY ? 1 : 3;
+    return (stk_spec){
+        .dtype = STK_UINT8, .ndim = 4, .shape = {(int64_t)frames, height, width, channels}};
+}
+
+static stk_err store(const clip *c, const shared *s, stk_item *item, size_t part,
+                     const stk_frames *frames, stk_diag *diag)
+{
+    const stk_spec spec = spec_of(c->o, c->picks.n, s->geometry.width, s->geometry.height);
+    stk_spec got;
+    stk_tensor t;
+    size_t bytes = 0;
+    stk_err err = stk_frames_spec(&frames, 1, false, &got, diag);
+    if (err) return err;
+    if (!stk_spec_equal(&got, &spec))
+        return stk_diag_set(diag, STK_EUNSUPPORTED,
+                            "the frames change their size: give the clip one with size");
+    err = stk_spec_bytes(&spec, &bytes);
+    if (!err) err = stk_item_new_array(item, part, &spec, &t);
+    if (err) return stk_diag_set(diag, err, "no place for the frames: %s", stk_err_str(err));
+    err = stk_frames_copy(&frames, 1, t.data, bytes, diag);
+    if (!err) stk_item_commit_array(item, part);
+    return err;
+}
+
+static void draw_of_item(void *ctx, uint32_t n, uint32_t out[4])
+{
+    stk_item_random(ctx, n, out);
+}
+
+static stk_err decide(const clip *c, stk_item *item, shared *s, stk_diag *diag)
+{
+    const int32_t width = c->file.info.width, height = c->file.info.height;
+    if (width <= 0 || height <= 0)
+        return stk_diag_set(diag, STK_ECORRUPT, "the stream does not say how large its frames are");
+    if (s->width && (width != s->width || height != s->height))
+        return stk_diag_set(diag, STK_EINVAL,
+                            "%d x %d pixels, but the sample's first part has %d x %d", (int)width,
+                            (int)height, (int)s->width, (int)s->height);
+    if ((int64_t)width * height > c->o->picture.max_pixels)
+        return stk_diag_set(diag, STK_ELIMIT, "%d x %d pixels: the limit is %" PRId64, (int)width,
+                            (int)height, c->o->picture.max_pixels);
+    if (!s->width)
+        stk_geometry_draw(&c->o->picture, width, height, draw_of_item, item, &s->geometry);
+    s->width = width;
+    s->height = height;
+    return STK_OK;
+}
+
+static stk_err check_bytes(const clip *c, const shared *s, stk_diag *diag)
+{
+    const stk_spec spec = spec_of(c->o, c->picks.n, s->geometry.width, s->geometry.height);
+    size_t bytes;
+    stk_err err = stk_spec_bytes(&spec, &bytes);
+    if (!err && bytes > c->o->max_bytes) err = STK_ELIMIT;
+    if (!err) return STK_OK;
+    return stk_diag_set(diag, err, "%zu frames of %d x %d: the limit is %zu bytes, max_bytes",
+                        c->picks.n, (int)s->geometry.width, (int)s->geometry.height,
+                        c->o->max_bytes);
+}
+
+static stk_err decode_part(const stk_video_opts *o, stk_item *item, size_t part, shared *s,
+                           stk_diag *diag)
+{
+    clip c = {.o = o};
+    stk_frames *frames = NULL;
+    stk_err err = stk_media_open(item, part, STK_MEDIA_VIDEO, &c.file, diag);
+    if (!err) err = count_frames(&c, diag);
+    if (!err) err = decide(&c, item, s, diag);
+    if (!err) err = stk_frame_picks_make(o, item, (int64_t)c.total, &s->start, &c.picks, diag);
+    if (!err) err = check_bytes(&c, s, diag);
+    if (!err) err = decode_clip(&c, s, &frames, diag);
+    if (!err) err = store(&c, s, item, part, frames, diag);
+    if (frames) stk_frames_unref(&frames);
+    clip_fini(&c);
+    return err;
+}
+
+static stk_err decode_run(const void *params, void *state, stk_item *item, stk_diag *diag)
+{
+    shared s = {.start = -1};
+    (void)state;
+    for (size_t part = 0; part < stk_item_num_parts(item); part++) {
+        const stk_err err = decode_part(params, item, part, &s, diag);
+        if (!err) continue;
+        diag->part = (int)part;
+        return err;
+    }
+    return STK_OK;
+}
+
+static void decode_spec(const void *params, size_t part, stk_spec *out)
+{
+    const stk_video_opts *o = params;
+    (void)part;
+    if (o->frames && o->picture.width)
+        *out = spec_of(o, (size_t)o->frames, o->picture.width, o->picture.height);
+}
+
+static void decode_print(const void *params, char *dst, size_t size)
+{
+    static const char *const places[] = {"start", "middle", "random", "all"};
+    static const char *const crops[] = {"none", "center", "random_resized"};
+    const stk_video_opts *o = params;
+    char frames[24] = "all frames", extent[32] = "as stored";
+    if (o->frames) snprintf(frames, sizeof(frames), "%d frames", (int)o->frames);
+    if (o->picture.width)
+        snprintf(extent, sizeof(extent), "%dx%d", (int)o->picture.width, (int)o->picture.height);
+    snprintf(dst, size, "decode_video(%s, stride=%d, where=%s, %s, crop=%s, flip=%g)", frames,
+             (int)o->stride, places[o->where], extent, crops[o->picture.crop], o->picture.flip);
+}
+
+static stk_err check_opts(stk_video_opts *o, stk_diag *diag)
+{
+    if (o->where < STK_WHERE_START || o->where > STK_WHERE_ALL)
+        return stk_diag_set(diag, STK_EINVAL, "decode_video: unknown place %d", (int)o->where);
+    if (o->frames < 0 || o->frames > MAX_FRAMES)
+        return stk_diag_set(diag, STK_EINVAL, "decode_video: %d frames: it must be from 1 to %d",
+                            (int)o->frames, MAX_FRAMES);
+    if (!o->frames && o->where != STK_WHERE_ALL)
+        return stk_diag_set(
+            diag, STK_EINVAL,
+            "decode_video: a clip needs its frames: only all of a file goes without");
+    if (o->stride < 0 || (o->stride > 1 && o->frames && o->where == STK_WHERE_ALL))
+        return stk_diag_set(
+            diag, STK_EINVAL,
+            "decode_video: a stride of %d: it is at least 1, and not for frames that "
+            "are spread over the file",
+            (int)o->stride);
+    if (!o->stride) o->stride = 1;
+    if (!o->max_bytes) o->max_bytes = DEFAULT_MAX_BYTES;
+    const stk_image_opts given = o->picture;
+    return stk_image_opts_check(&given, &o->picture, diag);
+}
+
+stk_op *stk_op_decode_video(const stk_video_opts *opts, stk_diag *diag)
+{
+    static const stk_op_class cls = {
+        .name = "decode_video",
+        .flags = STK_OP_ALONE,
+        .in = STK_KIND_BYTES,
+        .out = STK_KIND_ARRAY,
+        .run = decode_run,
+        .spec = decode_spec,
+        .fini = stk_free,
+        .print = decode_print,
+    };
+    stk_video_opts checked = opts ? *opts : (stk_video_opts){.where = STK_WHERE_ALL};
+    if (!stk_av_get(diag) || check_opts(&checked, diag)) return NULL;
+    stk_video_opts *params = stk_alloc(sizeof(*params));
+    if (params) *params = checked;
+    stk_op *op = params ? stk_op_new(&cls, params) : NULL;
+    if (!op) stk_diag_set(diag, STK_ENOMEM, "decode_video: no memory");
+    return op;
+}

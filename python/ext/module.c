@@ -4,6 +4,7 @@
 #include "io.h"
 #include "lane.h"
 #include "op.h"
+#include "trace.h"
 
 #define FUNCTION(name, doc)                                                               \
     {                                                                                     \
@@ -151,7 +152,7 @@ static int module_exec(PyObject *module)
     if (!(state->zip_type = add_type(module, &ext_zip_spec))) return -1;
     if (!(state->held_type = add_type(module, &ext_held_spec))) return -1;
     if (!(state->av_type = add_type(module, &ext_av_spec))) return -1;
-    if (!ext_av_add_functions(module)) return -1;
+    if (!ext_av_add_functions(module) || !ext_trace_add_functions(module)) return -1;
     return add_constants(module);
 }
 

@@ -20,7 +20,7 @@ NAMES = {
     """,
     "io.utils": """
         built_with_cuda built_with_nvcodec built_with_nvjpeg get_ffmpeg_filters get_ffmpeg_log_level
-        get_ffmpeg_versions set_ffmpeg_log_level
+        get_ffmpeg_versions set_ffmpeg_log_level trace_counter trace_event trace_gc tracing
     """,
 }
 

@@ -156,6 +156,10 @@ EXPECTED = {
         "get_ffmpeg_log_level": "",
         "set_ffmpeg_log_level": "level",
         "built_with_cuda": "",
+        "tracing": "output, buffer_size=4096, process_name=None, enable=True",
+        "trace_event": "name",
+        "trace_counter": "i, val",
+        "trace_gc": "",
     },
 }
 

@@ -4,6 +4,8 @@
  * Nobody polls.  Whoever changes something decides in run_leave who can now go on, and wakes them,
  * one at a time: a thread that comes wakes the next one if there is work for it.
  */
+#include <stoker/trace.h>
+
 #include "base/alloc.h"
 #include "graph/steps.h"
 
@@ -208,8 +210,11 @@ bool lane_step(stk_run *run, lane *l, task *t) STK_REQUIRES(run_role)
     l->current = t;
     run_leave(run);
     lane_tell(l, shortage);
-    if (l->on_stage) l->on_stage(stage_name(&t->node->stages[0]), l->on_stage_ctx);
+    const char *name = stage_name(&t->node->stages[0]);
+    if (l->on_stage) l->on_stage(name, l->on_stage_ctx);
+    const uint64_t slice = stk_trace_begin(name);
     task_exec(l, t);
+    stk_trace_end(slice);
     run_lock(run);
     l->current = NULL;
     run_finish(t, l);

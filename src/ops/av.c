@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <stoker/trace.h>
+
 #include "base/thread.h"
 
 #ifndef STK_MODULE_DIR
@@ -100,22 +102,31 @@ const stk_av_table *stk_av_get(stk_diag *diag)
 
 /* --- the public functions, each of which passes its arguments on --- */
 
-#define F(name, params, args)                         \
-    stk_err stk_##name params                         \
-    {                                                 \
-        const stk_av_table *table = stk_av_get(diag); \
-        if (table) return table->name args;           \
-        *out = (__typeof__(*out)){0};                 \
-        return STK_EUNSUPPORTED;                      \
+#define F(name, params, args)                          \
+    stk_err stk_##name params                          \
+    {                                                  \
+        const stk_av_table *table = stk_av_get(diag);  \
+        if (!table) {                                  \
+            *out = (__typeof__(*out)){0};              \
+            return STK_EUNSUPPORTED;                   \
+        }                                              \
+        const uint64_t slice = stk_trace_begin(#name); \
+        const stk_err err = table->name args;          \
+        stk_trace_end(slice);                          \
+        return err;                                    \
     }
 STK_AV_CALLS(F)
 #undef F
 
-#define V(name, params, args)                               \
-    stk_err stk_##name params                               \
-    {                                                       \
-        const stk_av_table *table = stk_av_get(diag);       \
-        return table ? table->name args : STK_EUNSUPPORTED; \
+#define V(name, params, args)                          \
+    stk_err stk_##name params                          \
+    {                                                  \
+        const stk_av_table *table = stk_av_get(diag);  \
+        if (!table) return STK_EUNSUPPORTED;           \
+        const uint64_t slice = stk_trace_begin(#name); \
+        const stk_err err = table->name args;          \
+        stk_trace_end(slice);                          \
+        return err;                                    \
     }
 STK_AV_CHECKS(V)
 #undef V

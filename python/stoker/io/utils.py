@@ -1,8 +1,9 @@
-"""What there is of FFmpeg, and what was built in."""
+"""What there is of FFmpeg, what was built in, and traces."""
 
 from __future__ import annotations
 
 from .. import _stoker
+from ._trace import trace_counter, trace_event, trace_gc, tracing
 
 __all__ = [
     "built_with_cuda",
@@ -12,6 +13,10 @@ __all__ = [
     "get_ffmpeg_log_level",
     "get_ffmpeg_versions",
     "set_ffmpeg_log_level",
+    "trace_counter",
+    "trace_event",
+    "trace_gc",
+    "tracing",
 ]
 
 

@@ -145,6 +145,7 @@ def _live(lanes: Lanes, run: _stoker.Run, number: int) -> None:
     try:
         if group is None:
             return
+        _stoker.trace_thread(threading.current_thread().name)
         if group.loop is not None:
             group.loop.run(run, number)
         else:

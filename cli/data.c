@@ -30,6 +30,14 @@ static stk_err read_at(void *ctx, uint64_t offset, void *dst, size_t size, stk_d
     return STK_OK;
 }
 
+/* Of the formats that need no FFmpeg. */
+static bool is_picture(const uint8_t *head, size_t size)
+{
+    if (size >= 3 && !memcmp(head, "\xff\xd8\xff", 3)) return true;
+    if (size >= 8 && !memcmp(head, "\x89PNG\r\n\x1a\n", 8)) return true;
+    return size >= 12 && !memcmp(head, "RIFF", 4) && !memcmp(head + 8, "WEBP", 4);
+}
+
 static data_kind kind_of(const uint8_t *head, size_t size)
 {
     static const uint8_t w64[] = {'r', 'i', 'f', 'f', 0x2e, 0x91, 0xcf, 0x11};
@@ -38,7 +46,7 @@ static data_kind kind_of(const uint8_t *head, size_t size)
     if (size >= 8 && !memcmp(head, w64, 8)) return DATA_WAV;
     if (size >= 4 && (!memcmp(head, "PK\3\4", 4) || !memcmp(head, "PK\5\6", 4))) return DATA_ZIP;
     if (size >= 512 && !memcmp(head + 257, "ustar", 5)) return DATA_TAR;
-    return DATA_NONE;
+    return size && !is_picture(head, size) ? DATA_MEDIA : DATA_NONE;
 }
 
 /* Only the header is touched. */
@@ -95,6 +103,7 @@ static stk_err look(file *f, data_facts *d, stk_diag *diag)
     case DATA_WAV: return stk_wav_probe(f->path, &d->wav, diag);
     case DATA_TAR: return look_tar(f, d, diag);
     case DATA_ZIP: return look_zip(f, d, diag);
+    case DATA_MEDIA:
     case DATA_NONE: break;
     }
     return STK_OK;
@@ -122,6 +131,7 @@ static const char *name_of(const data_facts *d)
     case DATA_WAV: return "WAV";
     case DATA_TAR: return "tar";
     case DATA_ZIP: return "zip";
+    case DATA_MEDIA:
     case DATA_NONE: break;
     }
     return NULL;
@@ -165,6 +175,7 @@ void data_text(const data_facts *d, char *dst, size_t size)
         append(dst, size, ", %" PRId64 " file%s of %" PRId64 " bytes", d->members,
                d->members == 1 ? "" : "s", d->member_bytes);
         break;
+    case DATA_MEDIA:
     case DATA_NONE: break;
     }
 }

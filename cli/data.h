@@ -7,7 +7,14 @@
 
 #include "json.h"
 
-typedef enum data_kind { DATA_NONE = 0, DATA_NPY, DATA_WAV, DATA_TAR, DATA_ZIP } data_kind;
+typedef enum data_kind {
+    DATA_NONE = 0,
+    DATA_NPY,
+    DATA_WAV,
+    DATA_TAR,
+    DATA_ZIP,
+    DATA_MEDIA, /* neither these nor a picture: FFmpeg may know; see media.h */
+} data_kind;
 
 typedef struct data_facts {
     data_kind kind;
@@ -17,8 +24,8 @@ typedef struct data_facts {
     int64_t members, member_bytes; /* regular files of an archive, and what they hold, unpacked */
 } data_facts;
 
-/* By content.  DATA_NONE: none of these, or it cannot be opened.  Otherwise, a failure says what is
- * broken, and the facts are those before it. */
+/* By content.  DATA_NONE: a picture, or nothing, or it cannot be opened.  Otherwise, a failure says
+ * what is broken, and the facts are those before it. */
 stk_err data_look(const char *path, data_facts *out, stk_diag *diag);
 
 /* "npy float32 (2, 3), C order": cut to `size`. */

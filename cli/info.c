@@ -7,6 +7,7 @@
 #include "command.h"
 #include "data.h"
 #include "json.h"
+#include "media.h"
 #include "say.h"
 
 typedef struct settings {
@@ -21,7 +22,8 @@ static const option options[] = {
 typedef struct finding {
     const char *path;
     stk_image_info info;
-    data_facts data; /* of what is no picture */
+    data_facts data;   /* of what is no picture */
+    media_facts media; /* of what FFmpeg opens */
     size_t bytes;
     bool read;     /* `bytes` is set */
     bool known;    /* `info` is filled */
@@ -37,6 +39,7 @@ static void look(finding *f)
     if (f->data.kind != DATA_NONE) {
         f->read = true;
         f->bytes = (size_t)f->data.bytes;
+        if (!err && f->data.kind == DATA_MEDIA) err = media_look(f->path, &f->media, &f->diag);
         goto done;
     }
     err = stk_file_read(f->path, 0, &data, &f->diag);
@@ -56,19 +59,34 @@ done:
 
 static void print_data(const finding *f)
 {
+    const media_facts *m = &f->media;
     char text[400];
-    data_text(&f->data, text, sizeof(text));
+    if (f->data.kind == DATA_MEDIA)
+        media_text(m, text, sizeof(text));
+    else
+        data_text(&f->data, text, sizeof(text));
     say(stdout, "%s: %s, %zu bytes", f->path, text, f->bytes);
     if (f->diag.err)
         say(stdout, ": is broken: %s\n", f->diag.text);
     else
         say(stdout, ": can be read\n");
+    for (int32_t i = 0; i < m->num_streams && i < MEDIA_STREAMS; i++) {
+        media_stream_text(&m->streams[i], text, sizeof(text));
+        say(stdout, "  %" PRId32 ": %s\n", i, text);
+    }
+    if (m->num_streams > MEDIA_STREAMS) say(stdout, "  and more\n");
+}
+
+/* A format that FFmpeg, if there is one, does not open is no format. */
+static bool has_data(const finding *f)
+{
+    return f->data.kind == DATA_MEDIA ? f->media.num_streams > 0 : f->data.kind != DATA_NONE;
 }
 
 static void print_line(const finding *f)
 {
     const stk_image_info *i = &f->info;
-    if (f->data.kind != DATA_NONE) {
+    if (has_data(f)) {
         print_data(f);
         return;
     }
@@ -91,7 +109,9 @@ static void print_object(json *j, const finding *f)
     const stk_image_info *i = &f->info;
     json_open(j, NULL, '{');
     json_string(j, "file", f->path);
-    if (f->data.kind != DATA_NONE)
+    if (has_data(f) && f->data.kind == DATA_MEDIA)
+        media_json(&f->media, j);
+    else if (has_data(f))
         data_json(&f->data, j);
     else
         json_string(j, "format", f->known ? stk_image_format_str(i->format) : NULL);
@@ -139,8 +159,9 @@ const command info_command = {
     .about =
         "A line for each image: format, size as stored, channels and bits, orientation, and\n"
         "whether the whole image decodes.  Of NumPy and WAV files and of tar and zip archives:\n"
-        "what they hold, and whether their structure is whole.  The exit code is 1 when one\n"
-        "does not decode or is broken, or cannot be read.",
+        "what they hold, and whether their structure is whole.  Of audio, video and other\n"
+        "images: what FFmpeg, if it is installed, reads in them, stream by stream.  The exit\n"
+        "code is 1 when one does not decode or is broken, or cannot be read.",
     .min_args = 1,
     .max_args = SIZE_MAX,
     .options = options,

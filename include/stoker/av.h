@@ -2,8 +2,9 @@
  * stk_av: FFmpeg's libraries, if there are any.
  *
  * Everything that needs them is in a module, stoker-av-<major version of libavformat>.so, which
- * lies beside this library (or in the folder stoker there) and is loaded when first needed, the
- * newest that loads first.  The environment variable STOKER_AV_MODULE names another file.  Without
+ * lies beside this library (or in the folder stoker there, or, of a program in bin, in
+ * ../lib/stoker or in the package of a Python there) and is loaded when first needed, the newest
+ * that loads first.  The environment variable STOKER_AV_MODULE names another file.  Without
  * one every function of av*.h that takes a stk_diag says STK_EUNSUPPORTED and how to get it.
  *
  * Nothing about the process changes: no signal handlers, no log level.  What FFmpeg logs while a

@@ -59,6 +59,27 @@ STK_API void stk_demuxer_cancel(stk_demuxer *demuxer);
 STK_API int stk_demuxer_best(const stk_demuxer *demuxer, stk_media media);
 STK_API int stk_demuxer_num_streams(const stk_demuxer *demuxer);
 
+/* What the container says; texts are "" and times have den == 0 where it does not. */
+typedef struct stk_demuxer_info {
+    char format[STK_AV_NAME_SIZE]; /* FFmpeg's names of it: "mov,mp4,m4a,3gp,3g2,mj2" */
+    stk_ratio duration;            /* seconds */
+    int64_t bit_rate;              /* bits a second; 0: not known */
+} stk_demuxer_info;
+
+STK_API void stk_demuxer_get_info(const stk_demuxer *demuxer, stk_demuxer_info *out);
+
+typedef struct stk_stream_info {
+    stk_media media;             /* STK_MEDIA_NONE: what has no codec here */
+    char kind[STK_AV_NAME_SIZE]; /* "video", "audio", "subtitle", "data", "attachment" */
+    char codec[STK_AV_NAME_SIZE];
+    char language[STK_AV_NAME_SIZE];
+    stk_ratio start, duration; /* seconds */
+} stk_stream_info;
+
+/* STK_ENOTFOUND: no such stream. */
+STK_API STK_NODISCARD stk_err stk_demuxer_stream_info(stk_demuxer *demuxer, int stream,
+                                                      stk_stream_info *out, stk_diag *diag);
+
 /* The codec of one stream.  STK_ENOTFOUND: no such stream. */
 STK_API STK_NODISCARD stk_err stk_demuxer_codec(stk_demuxer *demuxer, int stream, stk_media media,
                                                 stk_av_codec **out, stk_diag *diag);

@@ -67,6 +67,7 @@ typedef struct stk_packets_info {
     stk_window window;
     size_t total;       /* packets, also outside of the window */
     size_t length;      /* of those the ones that begin inside the window */
+    size_t keys;        /* of all the ones where decoding can begin */
     size_t bytes;       /* of all */
     const char *source; /* what they were read from; lives as long as the packets */
 } stk_packets_info;

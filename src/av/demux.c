@@ -148,6 +148,15 @@ static enum AVMediaType type_of(stk_media media)
     return media == STK_MEDIA_AUDIO ? AVMEDIA_TYPE_AUDIO : AVMEDIA_TYPE_VIDEO;
 }
 
+static stk_media media_of(enum AVMediaType type)
+{
+    switch (type) {
+    case AVMEDIA_TYPE_AUDIO: return STK_MEDIA_AUDIO;
+    case AVMEDIA_TYPE_VIDEO: return STK_MEDIA_VIDEO;
+    default: return STK_MEDIA_NONE;
+    }
+}
+
 int mod_demuxer_best(const stk_demuxer *d, stk_media media)
 {
     const int i = av_find_best_stream(d->fc, type_of(media), -1, -1, NULL, 0);
@@ -159,19 +168,58 @@ int mod_demuxer_num_streams(const stk_demuxer *d)
     return (int)d->fc->nb_streams;
 }
 
+static stk_err no_stream(const stk_demuxer *d, int stream, stk_diag *diag)
+{
+    return stk_diag_set(diag, STK_ENOTFOUND, "%s: there is no stream %d, of %u", d->input.name,
+                        stream, d->fc->nb_streams);
+}
+
+void mod_demuxer_get_info(const stk_demuxer *d, stk_demuxer_info *out)
+{
+    *out = (stk_demuxer_info){.bit_rate = d->fc->bit_rate};
+    snprintf(out->format, sizeof(out->format), "%s", d->fc->iformat->name);
+    if (d->fc->duration > 0) out->duration = (stk_ratio){d->fc->duration, AV_TIME_BASE};
+}
+
+/* A time of a stream in seconds; not known where it is none, or no number that fits. */
+static stk_ratio seconds(int64_t ticks, AVRational tb)
+{
+    stk_ratio t = {0, tb.den};
+    if (ticks == AV_NOPTS_VALUE || tb.den <= 0) return (stk_ratio){0, 0};
+    return __builtin_mul_overflow(ticks, (int64_t)tb.num, &t.num) ? (stk_ratio){0, 0} : t;
+}
+
+stk_err mod_demuxer_stream_info(stk_demuxer *d, int stream, stk_stream_info *out, stk_diag *diag)
+{
+    *out = (stk_stream_info){0};
+    if (!enter(d, diag)) return STK_EAGAIN;
+    stk_err err = STK_OK;
+    if (stream < 0 || stream >= (int)d->fc->nb_streams)
+        err = no_stream(d, stream, diag);
+    else {
+        const AVStream *st = d->fc->streams[stream];
+        const enum AVMediaType type = st->codecpar->codec_type;
+        const char *kind = av_get_media_type_string(type);
+        const AVDictionaryEntry *language = av_dict_get(st->metadata, "language", NULL, 0);
+        out->media = media_of(type);
+        snprintf(out->kind, sizeof(out->kind), "%s", kind ? kind : "unknown");
+        snprintf(out->codec, sizeof(out->codec), "%s", avcodec_get_name(st->codecpar->codec_id));
+        snprintf(out->language, sizeof(out->language), "%s", language ? language->value : "");
+        out->start = seconds(st->start_time, st->time_base);
+        if (st->duration > 0) out->duration = seconds(st->duration, st->time_base);
+    }
+    leave(d);
+    return err;
+}
+
 static stk_err codec_of(stk_demuxer *d, int stream, stk_media media, stk_av_codec **out,
                         stk_diag *diag)
 {
     *out = NULL;
-    if (stream < 0 || stream >= (int)d->fc->nb_streams)
-        return stk_diag_set(diag, STK_ENOTFOUND, "%s: there is no stream %d, of %u", d->input.name,
-                            stream, d->fc->nb_streams);
+    if (stream < 0 || stream >= (int)d->fc->nb_streams) return no_stream(d, stream, diag);
     AVStream *st = d->fc->streams[stream];
     const enum AVMediaType type = st->codecpar->codec_type;
-    if (media == STK_MEDIA_NONE)
-        media = type == AVMEDIA_TYPE_AUDIO   ? STK_MEDIA_AUDIO
-                : type == AVMEDIA_TYPE_VIDEO ? STK_MEDIA_VIDEO
-                                             : STK_MEDIA_NONE;
+    if (media == STK_MEDIA_NONE) media = media_of(type);
     if (media == STK_MEDIA_NONE || type_of(media) != type)
         return stk_diag_set(diag, STK_ENOTFOUND,
                             "%s: stream %d is neither audio nor video, or not "
@@ -260,8 +308,7 @@ static stk_err check_streams(const stk_demuxer *d, const int *streams, size_t n,
     if (!n) return stk_diag_set(diag, STK_EINVAL, "streaming needs at least one stream");
     for (size_t i = 0; i < n; i++)
         if (streams[i] < 0 || streams[i] >= (int)d->fc->nb_streams)
-            return stk_diag_set(diag, STK_ENOTFOUND, "%s: there is no stream %d, of %u",
-                                d->input.name, streams[i], d->fc->nb_streams);
+            return no_stream(d, streams[i], diag);
     return STK_OK;
 }
 

@@ -208,6 +208,36 @@ static void cancelled(void)
     stk_buffer_unref(&wav);
 }
 
-TESTS(TEST(bytes_to_array), TEST(every_allocation_fails), TEST(cut_at_every_byte),
+static void streams(void)
+{
+    stk_buffer *wav = wav_buffer();
+    stk_demuxer *d;
+    stk_demuxer_info info;
+    stk_stream_info stream;
+    stk_packets *packets;
+    stk_packets_info counts;
+    stk_diag diag;
+    CHECK_EQ(mod_demuxer_open(&(stk_av_input){.bytes = wav}, NULL, &d, &diag), STK_OK);
+    mod_demuxer_get_info(d, &info);
+    CHECK(!strcmp(info.format, "wav"));
+    CHECK_EQ(info.duration.num * 8, info.duration.den); /* 1000 samples of 8 kHz */
+    CHECK_EQ(mod_demuxer_stream_info(d, 0, &stream, &diag), STK_OK);
+    CHECK_EQ(stream.media, STK_MEDIA_AUDIO);
+    CHECK(!strcmp(stream.kind, "audio") && !strcmp(stream.codec, "pcm_s16le"));
+    CHECK(!*stream.language);
+    CHECK_EQ(stream.duration.num * 8, stream.duration.den);
+    CHECK_EQ(mod_demuxer_stream_info(d, 1, &stream, &diag), STK_ENOTFOUND);
+    CHECK(!*stream.kind && strstr(diag.text, "there is no stream 1, of 1"));
+    CHECK_EQ(mod_demuxer_stream_info(d, -1, &stream, &diag), STK_ENOTFOUND);
+    CHECK_EQ(mod_demuxer_read(d, STK_MEDIA_AUDIO, NULL, NULL, &packets, &diag), STK_OK);
+    mod_packets_get_info(packets, &counts);
+    CHECK(counts.total > 0);
+    CHECK_EQ(counts.keys, counts.total);
+    mod_packets_unref(&packets);
+    mod_demuxer_free(&d);
+    stk_buffer_unref(&wav);
+}
+
+TESTS(TEST(bytes_to_array), TEST(streams), TEST(every_allocation_fails), TEST(cut_at_every_byte),
       TEST(serialized_packets_are_checked), TEST(a_reader_is_closed_once), TEST(windows_in_ticks),
       TEST(cancelled))

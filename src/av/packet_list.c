@@ -214,7 +214,10 @@ void mod_packets_get_info(const stk_packets *p, stk_packets_info *out)
                               .total = p->n,
                               .bytes = p->bytes,
                               .source = p->source};
-    for (size_t i = 0; i < p->n; i++) out->length += stk_packets_inside(p, p->list[i]);
+    for (size_t i = 0; i < p->n; i++) {
+        out->length += stk_packets_inside(p, p->list[i]);
+        out->keys += (p->list[i]->flags & AV_PKT_FLAG_KEY) != 0;
+    }
 }
 
 stk_av_codec *mod_packets_codec(const stk_packets *p)

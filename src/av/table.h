@@ -24,6 +24,7 @@
     F(packets_read, (stk_buffer *bytes, stk_packets **out, stk_diag *diag), (bytes, out, diag)) \
     F(packets_cut, (const stk_packets *packets, const stk_window *window, stk_packets **out, stk_diag *diag), (packets, window, out, diag)) \
     F(demuxer_open, (const stk_av_input *input, const stk_demux_opts *opts, stk_demuxer **out, stk_diag *diag), (input, opts, out, diag)) \
+    F(demuxer_stream_info, (stk_demuxer *demuxer, int stream, stk_stream_info *out, stk_diag *diag), (demuxer, stream, out, diag)) \
     F(demuxer_codec, (stk_demuxer *demuxer, int stream, stk_media media, stk_av_codec **out, stk_diag *diag), (demuxer, stream, media, out, diag)) \
     F(demuxer_read, (stk_demuxer *demuxer, stk_media media, const stk_window *window, const char *bsf, stk_packets **out, stk_diag *diag), (demuxer, media, window, bsf, out, diag)) \
     F(demuxer_next, (stk_demuxer *demuxer, const int *streams, size_t n, stk_ratio duration, size_t num_packets, stk_packets **out, stk_diag *diag), (demuxer, streams, n, duration, num_packets, out, diag)) \
@@ -57,6 +58,7 @@
 #define STK_AV_DEEDS(D) \
     D(av_codec_get_info, (const stk_av_codec *codec, stk_av_codec_info *out), (codec, out)) \
     D(packets_get_info, (const stk_packets *packets, stk_packets_info *out), (packets, out)) \
+    D(demuxer_get_info, (const stk_demuxer *demuxer, stk_demuxer_info *out), (demuxer, out)) \
     D(demuxer_cancel, (stk_demuxer *demuxer), (demuxer)) \
     D(frames_get_info, (const stk_frames *frames, stk_frames_info *out), (frames, out)) \
     D(frames_times, (const stk_frames *frames, int64_t *out, size_t n), (frames, out, n))

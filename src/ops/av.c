@@ -1,6 +1,7 @@
 #include "ops/av.h"
 
 #include <dlfcn.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -62,9 +63,50 @@ static const stk_av_table *search(const char *folder, char *why, size_t size)
     return table;
 }
 
+/* The folder of this library, or of the program that it is linked into; false: not known. */
+static bool own_folder(char folder[PATH_MAX])
+{
+    Dl_info info;
+    if (!dladdr(&loaded, &info) || !info.dli_fname) return false;
+    int n = snprintf(folder, PATH_MAX, "%s", info.dli_fname);
+    if (!strchr(info.dli_fname, '/')) /* a program that was found in PATH */
+        n = (int)readlink("/proc/self/exe", folder, PATH_MAX - 1);
+    if (n < 0 || n >= PATH_MAX) return false;
+    folder[n] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (slash) *slash = '\0';
+    return slash;
+}
+
+/* Folders of Python's packages, below the one that `folder`, bin, is in. */
+static const stk_av_table *search_packages(const char *folder, char *why, size_t size)
+{
+    char pattern[PATH_MAX + 64];
+    glob_t found = {0};
+    const stk_av_table *table = NULL;
+    snprintf(pattern, sizeof(pattern), "%s/../lib/python3*/site-packages/stoker", folder);
+    const bool any = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
+    for (size_t i = 0; any && i < found.gl_pathc && !table; i++)
+        table = search(found.gl_pathv[i], why, size);
+    globfree(&found);
+    return table;
+}
+
+static const stk_av_table *search_beside(const char *folder, char *why, size_t size)
+{
+    static const char *const places[] = {"", "/stoker", "/../lib/stoker"};
+    const stk_av_table *table = NULL;
+    for (size_t i = 0; i < sizeof(places) / sizeof(*places) && !table; i++) {
+        char place[PATH_MAX + 16];
+        snprintf(place, sizeof(place), "%s%s", folder, places[i]);
+        table = search(place, why, size);
+    }
+    return table ? table : search_packages(folder, why, size);
+}
+
 static const stk_av_table *search_all(stk_diag *diag)
 {
-    char why[1024] = "", folder[PATH_MAX], beside[PATH_MAX + 8];
+    char why[1024] = "", folder[PATH_MAX];
     const char *named = getenv("STOKER_AV_MODULE");
     const stk_av_table *table = NULL;
     if (named && *named) {
@@ -72,15 +114,7 @@ static const stk_av_table *search_all(stk_diag *diag)
         if (!table) stk_diag_set(diag, STK_EUNSUPPORTED, "STOKER_AV_MODULE: %s", why);
         return table;
     }
-    Dl_info info;
-    if (dladdr(&loaded, &info) && info.dli_fname && strlen(info.dli_fname) < sizeof(folder)) {
-        snprintf(folder, sizeof(folder), "%s", info.dli_fname);
-        char *slash = strrchr(folder, '/');
-        if (slash) *slash = '\0';
-        if (slash) table = search(folder, why, sizeof(why));
-        if (slash) snprintf(beside, sizeof(beside), "%s/stoker", folder);
-        if (slash && !table) table = search(beside, why, sizeof(why));
-    }
+    if (own_folder(folder)) table = search_beside(folder, why, sizeof(why));
     if (!table) table = search(STK_MODULE_DIR, why, sizeof(why));
     if (!table)
         stk_diag_set(diag, STK_EUNSUPPORTED, "%s%s%s", HOW, *why ? "; a module did not load: " : "",

@@ -1,0 +1,84 @@
+"""stoker info of what FFmpeg opens."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+FFMPEG = shutil.which("ffmpeg")
+needs_ffmpeg = pytest.mark.skipif(
+    not (FFMPEG and os.environ.get("STOKER_AV_MODULE")), reason="there is no ffmpeg command, or no module for FFmpeg"
+)
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    """Two seconds of video with a key frame in each, and of sound."""
+    path = tmp_path_factory.mktemp("media") / "clip.mp4"
+    inputs = ["-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=2", "-f", "lavfi", "-i", "sine=440:r=44100:d=2"]
+    codecs = ["-c:v", "libx264", "-g", "25", "-pix_fmt", "yuv420p", "-c:a", "aac", "-ac", "2"]
+    marks = ["-metadata:s:a:0", "language=deu"]
+    subprocess.run([FFMPEG, "-v", "error", *inputs, *codecs, *marks, path], check=True, timeout=100)
+    return path
+
+
+@needs_ffmpeg
+def test_streams(stoker, clip):
+    done = stoker("info", "--json", clip)
+    assert done.returncode == 0, done.stdout
+    (found,) = json.loads(done.stdout)
+    video, audio = found["streams"]
+    assert "mp4" in found["format"] and found["num_streams"] == 2 and found["decodes"]
+    assert found["seconds"] == pytest.approx(2, abs=0.1)
+    assert found["bytes"] == clip.stat().st_size
+    assert (video["kind"], video["codec"], video["pix_fmt"]) == ("video", "h264", "yuv420p")
+    assert (video["width"], video["height"], video["frame_rate"]) == (64, 48, 25)
+    assert (video["packets"], video["key_frames"], video["seconds"], video["start"]) == (50, 2, 2, 0)
+    assert (audio["kind"], audio["codec"], audio["language"]) == ("audio", "aac", "deu")
+    assert (audio["sample_rate"], audio["channels"], audio["sample_fmt"]) == (44100, 2, "fltp")
+    assert video["packet_bytes"] + audio["packet_bytes"] < clip.stat().st_size
+
+
+@needs_ffmpeg
+def test_a_line_each(stoker, clip, tmp_path):
+    image = tmp_path / "image.bmp"
+    subprocess.run([FFMPEG, "-v", "error", "-i", clip, "-frames:v", "1", image], check=True, timeout=100)
+    done = stoker("info", clip, image)
+    assert done.returncode == 0, done.stdout
+    first, video, audio, second, pixels = done.stdout.splitlines()
+    assert first.startswith(f"{clip}: mov,mp4") and first.endswith(" bytes: can be read") and ", 2 streams, " in first
+    assert video.startswith("  0: video, h264, 64x48, yuv420p, 25 frames/s") and video.endswith("50 packets, 2 key frames")
+    assert audio.startswith("  1: audio, aac, 44100 Hz, 2 channels, fltp, deu") and audio.endswith(" packets")
+    assert second.endswith("can be read") and pixels.startswith("  0: video, bmp, 64x48")
+
+
+@needs_ffmpeg
+def test_broken_media(stoker, clip, tmp_path):
+    data = clip.read_bytes()
+    (tmp_path / "cut.mp4").write_bytes(data[: len(data) // 2])  # what says where things are is at the end
+    (tmp_path / "noise.mkv").write_bytes(bytes(range(7)) * 1000)
+    flac = tmp_path / "cut.flac"
+    subprocess.run([FFMPEG, "-v", "error", "-i", clip, "-vn", flac], check=True, timeout=100)
+    done = stoker("info", tmp_path / "cut.mp4", tmp_path / "noise.mkv", flac)
+    assert done.returncode == 1
+    cut, noise, whole, stream = done.stdout.splitlines()
+    assert "does not decode: Failed to open the input" in cut
+    assert "does not decode: " in noise
+    assert whole.endswith("can be read") and "audio, flac, 44100 Hz" in stream
+
+
+@needs_ffmpeg
+def test_playlists_open_nothing(stoker, tmp_path):
+    (tmp_path / "list.m3u8").write_text("#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\n/etc/passwd\n#EXT-X-ENDLIST\n")
+    done = stoker("info", tmp_path / "list.m3u8")
+    assert done.returncode == 1
+    assert "does not decode: " in done.stdout and "root:" not in done.stdout
+
+
+def test_without_ffmpeg_it_says_what_is_missing(stoker, tmp_path):
+    (tmp_path / "clip.mp4").write_bytes(b"\0\0\0\x18ftypmp42" + bytes(100))
+    done = stoker("info", tmp_path / "clip.mp4", env={**os.environ, "STOKER_AV_MODULE": "/nonexistent.so"})
+    assert done.returncode == 1
+    assert "does not decode: " in done.stdout and "STOKER_AV_MODULE: /nonexistent.so" in done.stdout

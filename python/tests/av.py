@@ -23,7 +23,8 @@ def _missing() -> str:
     return "" if COMMAND else "there is no ffmpeg command"
 
 
-needs_ffmpeg = pytest.mark.skipif(bool(_missing()), reason=_missing() or "none")
+MISSING = _missing()
+needs_ffmpeg = pytest.mark.skipif(bool(MISSING), reason=MISSING or "none")
 
 
 def ffmpeg(*args: object) -> bytes:

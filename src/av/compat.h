@@ -34,6 +34,17 @@
 /* 7.0: the filter scale looks at where chroma lies, which av_scale does not. */
 #define COMPAT_SCALE_ALONE (LIBAVFILTER_VERSION_MAJOR < 10)
 
+/* 7.1: what an encoder takes is asked for.  A list that ends as the field's does; NULL: anything.
+ * CONFIG, field: PIX_FORMAT, pix_fmts; SAMPLE_FORMAT, sample_fmts; SAMPLE_RATE,
+ * supported_samplerates. */
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
+#define compat_takes(codec, CONFIG, field, list)                                                   \
+    (avcodec_get_supported_config(NULL, codec, AV_CODEC_CONFIG_##CONFIG, 0, (const void **)(list), \
+                                  NULL) >= 0)
+#else
+#define compat_takes(codec, CONFIG, field, list) (*(list) = (codec)->field, true)
+#endif
+
 /* 6.0: frame numbers and the like are 64 bits; nothing here uses them. */
 
 #endif /* STK_AV_COMPAT_H */

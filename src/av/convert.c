@@ -8,7 +8,7 @@
 #include "av/frame_list.h"
 #include "av/module.h"
 
-static stk_dtype sample_dtype(enum AVSampleFormat format)
+stk_dtype stk_sample_dtype(enum AVSampleFormat format)
 {
     switch (av_get_packed_sample_fmt(format)) {
     case AV_SAMPLE_FMT_U8: return STK_UINT8;
@@ -31,15 +31,6 @@ static stk_err differ(stk_diag *diag, const char *what)
 
 /* --- pixels --- */
 
-/* The elements of a format: their type, how many of them one pixel of a row has (0: it depends on
- * the plane). */
-typedef struct layout {
-    stk_dtype dtype;
-    int packed; /* components beside each other in one plane; 0: planes */
-    int planes;
-    bool same_size; /* all planes have the size of the picture */
-} layout;
-
 static bool refused(const AVPixFmtDescriptor *d)
 {
     const uint64_t no = AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_HWACCEL |
@@ -47,14 +38,13 @@ static bool refused(const AVPixFmtDescriptor *d)
     return (d->flags & no) || d->nb_components == 0;
 }
 
-/* False: pixels that are no array of whole elements. */
-static bool layout_of(enum AVPixelFormat format, layout *out)
+bool stk_pixels_of(enum AVPixelFormat format, stk_pixels *out)
 {
     const AVPixFmtDescriptor *d = av_pix_fmt_desc_get(format);
     if (!d || refused(d)) return false;
     const int size = (d->comp[0].depth + d->comp[0].shift + 7) / 8;
     const bool floats = d->flags & AV_PIX_FMT_FLAG_FLOAT;
-    *out = (layout){.planes = av_pix_fmt_count_planes(format), .same_size = true};
+    *out = (stk_pixels){.planes = av_pix_fmt_count_planes(format), .same_size = true};
     out->dtype = floats ? (size == 4   ? STK_FLOAT32
                            : size == 2 ? STK_FLOAT16
                                        : STK_DTYPE_NONE)
@@ -88,12 +78,11 @@ static stk_err no_array(const AVFrame *f, stk_diag *diag)
                         name ? name : "an unknown pixel format", f->width, f->height);
 }
 
-/* (height, width, components) and so on of one picture. */
-static stk_err picture_spec(const AVFrame *f, stk_spec *out, stk_diag *diag)
+stk_err stk_picture_spec(const AVFrame *f, stk_spec *out, stk_diag *diag)
 {
-    layout l;
+    stk_pixels l;
     const enum AVPixelFormat format = (enum AVPixelFormat)f->format;
-    if (!layout_of(format, &l) || f->width <= 0 || f->height <= 0) return no_array(f, diag);
+    if (!stk_pixels_of(format, &l) || f->width <= 0 || f->height <= 0) return no_array(f, diag);
     *out = (stk_spec){.dtype = l.dtype, .ndim = 3};
     const bool gray16 = l.planes == 1 && l.packed == 1 && l.dtype != STK_UINT8;
     const int64_t w = f->width, h = f->height;
@@ -124,7 +113,7 @@ static void prepend(stk_spec *spec, int64_t extent)
 
 static stk_err pictures_spec(const stk_frames *f, stk_spec *out, stk_diag *diag)
 {
-    stk_err err = picture_spec(f->list[0], out, diag);
+    stk_err err = stk_picture_spec(f->list[0], out, diag);
     for (size_t i = 1; i < f->n && !err; i++) {
         const AVFrame *a = f->list[0], *b = f->list[i];
         if (a->format != b->format) return differ(diag, "pixel format");
@@ -148,7 +137,7 @@ static stk_err audio_spec(const stk_frames *f, stk_spec *out, stk_diag *diag)
             return differ(diag, "number of channels");
         samples += b->nb_samples;
     }
-    *out = (stk_spec){.dtype = sample_dtype(format), .ndim = 2};
+    *out = (stk_spec){.dtype = stk_sample_dtype(format), .ndim = 2};
     if (!out->dtype)
         return stk_diag_set(diag, STK_EUNSUPPORTED, "a sample format that is not known");
     const bool planar = av_sample_fmt_is_planar(format);
@@ -241,6 +230,7 @@ static bool in_a_row(const stk_frames *f)
             at->height != first->height || at->data[0] != first->data[0] + i * picture)
             return false;
     }
+    if (f->n == 1 && !av_buffer_is_writable(block)) return false; /* somebody's array */
     return (size_t)av_buffer_get_ref_count(block) == f->n &&
            atomic_load_explicit(&f->refs, memory_order_acquire) == 1;
 }

@@ -267,7 +267,8 @@ static stk_err decode(stk_decoder *d, const stk_packets *packets, bool flush, st
     if (d->max_frames && d->room > (size_t)d->max_frames) d->room = (size_t)d->max_frames;
     if (packets) set_window(d, packets);
     for (size_t i = 0; packets && i < packets->n && !err && !enough(d, out); i++)
-        err = send(d, packets->list[i], out, call);
+        if (packets->list[i]->size) /* without, it carries a note for muxers */
+            err = send(d, packets->list[i], out, call);
     if (flush && !err) err = drain(d, out, call);
     av_scale_end(&d->scale);
     cut(d, out);

@@ -22,4 +22,21 @@ STK_NODISCARD stk_err stk_frames_make(stk_media media, stk_frames **out);
 /* Moves what `from` holds to the end. */
 STK_NODISCARD stk_err stk_frames_add(stk_frames *frames, AVFrame *from);
 
+/* STK_DTYPE_NONE: not known. */
+stk_dtype stk_sample_dtype(enum AVSampleFormat format);
+
+/* The elements of a pixel format. */
+typedef struct stk_pixels {
+    stk_dtype dtype;
+    int packed; /* components beside each other in one plane; 0: planes */
+    int planes;
+    bool same_size; /* all planes have the size of the picture */
+} stk_pixels;
+
+/* False: pixels that are no array of whole elements. */
+bool stk_pixels_of(enum AVPixelFormat format, stk_pixels *out);
+
+/* (height, width, components) and so on of one picture. */
+STK_NODISCARD stk_err stk_picture_spec(const AVFrame *f, stk_spec *out, stk_diag *diag);
+
 #endif /* STK_AV_FRAME_LIST_H */

@@ -12,6 +12,7 @@
 #include <stoker/av.h>
 #include <stoker/av_demux.h>
 #include <stoker/av_frames.h>
+#include <stoker/av_mux.h>
 
 /* clang-format off */
 
@@ -33,14 +34,23 @@
     F(frames_pick, (const stk_frames *frames, const size_t *indices, size_t n, stk_media media, stk_frames **out, stk_diag *diag), (frames, indices, n, media, out, diag)) \
     F(frames_spec, (const stk_frames *const *frames, size_t n, bool batched, stk_spec *out, stk_diag *diag), (frames, n, batched, out, diag)) \
     F(frames_memory, (const stk_frames *frames, stk_buffer **out, stk_diag *diag), (frames, out, diag)) \
+    F(frames_over, (const stk_av_array *array, stk_frames **out, stk_diag *diag), (array, out, diag)) \
     F(decoder_new, (const stk_av_codec *codec, const stk_decode_opts *opts, stk_decoder **out, stk_diag *diag), (codec, opts, out, diag)) \
-    F(decoder_decode, (stk_decoder *decoder, const stk_packets *packets, bool flush, stk_frames **out, stk_diag *diag), (decoder, packets, flush, out, diag))
+    F(decoder_decode, (stk_decoder *decoder, const stk_packets *packets, bool flush, stk_frames **out, stk_diag *diag), (decoder, packets, flush, out, diag)) \
+    F(encoder_encode, (stk_encoder *encoder, const stk_frames *frames, bool flush, stk_packets **out, stk_diag *diag), (encoder, frames, flush, out, diag)) \
+    F(muxer_new, (const char *url, const stk_mux_opts *opts, stk_muxer **out, stk_diag *diag), (url, opts, out, diag)) \
+    F(muxer_add_encoder, (stk_muxer *muxer, const stk_encode_opts *opts, stk_encoder **out, stk_diag *diag), (muxer, opts, out, diag))
 
 /* V: fails, and gives nothing that would have to be cleared.  name, parameters, arguments */
 #define STK_AV_CHECKS(V) \
     V(av_versions, (stk_av_version out[STK_AV_VERSIONS], stk_diag *diag), (out, diag)) \
     V(av_set_log_level, (int level, stk_diag *diag), (level, diag)) \
-    V(frames_copy, (const stk_frames *const *frames, size_t n, void *dst, size_t size, stk_diag *diag), (frames, n, dst, size, diag))
+    V(frames_copy, (const stk_frames *const *frames, size_t n, void *dst, size_t size, stk_diag *diag), (frames, n, dst, size, diag)) \
+    V(muxer_add_codec, (stk_muxer *muxer, const stk_av_codec *codec, stk_diag *diag), (muxer, codec, diag)) \
+    V(muxer_open, (stk_muxer *muxer, const char *const *options, stk_diag *diag), (muxer, options, diag)) \
+    V(muxer_write, (stk_muxer *muxer, size_t stream, const stk_packets *packets, stk_diag *diag), (muxer, stream, packets, diag)) \
+    V(muxer_flush, (stk_muxer *muxer, stk_diag *diag), (muxer, diag)) \
+    V(muxer_close, (stk_muxer *muxer, stk_diag *diag), (muxer, diag))
 
 /* Q: asks an object, which only exists if the module is loaded.  result, name, parameters, arguments */
 #define STK_AV_QUERIES(Q) \
@@ -52,7 +62,10 @@
     Q(int, demuxer_best, (const stk_demuxer *demuxer, stk_media media), (demuxer, media)) \
     Q(int, demuxer_num_streams, (const stk_demuxer *demuxer), (demuxer)) \
     Q(stk_frames *, frames_ref, (stk_frames *frames), (frames)) \
-    Q(bool, frames_metadata, (const stk_frames *frames, size_t *at, const char **key, const char **value), (frames, at, key, value))
+    Q(bool, frames_metadata, (const stk_frames *frames, size_t *at, const char **key, const char **value), (frames, at, key, value)) \
+    Q(const char *, muxer_format, (const stk_muxer *muxer), (muxer)) \
+    Q(int, encoder_frame_size, (const stk_encoder *encoder), (encoder)) \
+    Q(stk_av_codec *, encoder_codec, (const stk_encoder *encoder), (encoder))
 
 /* D: does something to an object.  name, parameters, arguments */
 #define STK_AV_DEEDS(D) \
@@ -70,7 +83,9 @@
     U(demuxer_free, stk_demuxer) \
     U(bsf_free, stk_bsf) \
     U(frames_unref, stk_frames) \
-    U(decoder_free, stk_decoder)
+    U(decoder_free, stk_decoder) \
+    U(encoder_free, stk_encoder) \
+    U(muxer_free, stk_muxer)
 
 /* clang-format on */
 
@@ -94,7 +109,7 @@ typedef struct stk_av_table {
 #undef U
 } stk_av_table;
 
-#define STK_AV_BUILD STK_VERSION " 2" /* the number grows with every change of what crosses */
+#define STK_AV_BUILD STK_VERSION " 3" /* the number grows with every change of what crosses */
 #define STK_AV_SYMBOL "stk_av_module" /* the table's name */
 
 #endif /* STK_AV_TABLE_H */

@@ -1,0 +1,237 @@
+/* From an array to a file and back, with every allocation of ours failing in turn. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "av/call.h"
+#include "av/module.h"
+#include "base/alloc.h"
+#include "tests/check.h"
+
+enum { SAMPLES = 5000, WIDTH = 16, HEIGHT = 8, PICTURES = 3 };
+
+static char folder[] = "/tmp/stoker-encode-XXXXXX";
+static char wav[64];
+
+static void begin(void)
+{
+    static bool begun;
+    if (begun) return;
+    begun = true;
+    stk_av_call_start();
+    CHECK(mkdtemp(folder));
+    snprintf(wav, sizeof(wav), "%s/a.wav", folder);
+}
+
+static stk_buffer *samples(void)
+{
+    stk_buffer *mem;
+    CHECK_EQ(stk_buffer_new(SAMPLES * sizeof(int16_t), &mem), STK_OK);
+    int16_t *at = (int16_t *)(void *)stk_buffer_writable(mem);
+    for (int i = 0; i < SAMPLES; i++) at[i] = (int16_t)i;
+    return mem;
+}
+
+static stk_av_array array_of(stk_buffer *mem)
+{
+    const stk_spec spec = {.dtype = STK_INT16, .ndim = 2, .shape = {SAMPLES, 1}};
+    return (stk_av_array){.media = STK_MEDIA_AUDIO,
+                          .view = stk_tensor_over((void *)stk_buffer_data(mem), &spec),
+                          .mem = mem,
+                          .format = "s16",
+                          .rate = {8000, 1}};
+}
+
+static const stk_encode_opts pcm = {.media = STK_MEDIA_AUDIO,
+                                    .format = "s16",
+                                    .sample_rate = 8000,
+                                    .num_channels = 1,
+                                    .bit_rate = STK_ENCODER_OWN,
+                                    .compression_level = STK_ENCODER_OWN,
+                                    .qscale = STK_ENCODER_OWN};
+
+static stk_err write_file(const char *path, const stk_encode_opts *opts, const stk_frames *frames,
+                          stk_diag *diag)
+{
+    stk_muxer *m = NULL;
+    stk_encoder *e = NULL;
+    stk_packets *packets = NULL;
+    stk_err err = mod_muxer_new(path, NULL, &m, diag);
+    if (!err) err = mod_muxer_add_encoder(m, opts, &e, diag);
+    if (!err) err = mod_muxer_open(m, NULL, diag);
+    if (!err) err = mod_encoder_encode(e, frames, true, &packets, diag);
+    if (!err) err = mod_muxer_write(m, 0, packets, diag);
+    if (!err) err = mod_muxer_close(m, diag);
+    mod_packets_unref(&packets);
+    mod_encoder_free(&e);
+    mod_muxer_free(&m);
+    return err;
+}
+
+static void check_wav(void)
+{
+    stk_demuxer *d;
+    stk_decoder *decoder;
+    stk_packets *packets;
+    stk_frames *frames;
+    int16_t back[SAMPLES];
+    CHECK_EQ(mod_demuxer_open(&(stk_av_input){.url = wav}, NULL, &d, NULL), STK_OK);
+    CHECK_EQ(mod_demuxer_read(d, STK_MEDIA_AUDIO, NULL, NULL, &packets, NULL), STK_OK);
+    stk_av_codec *codec = mod_packets_codec(packets);
+    CHECK_EQ(mod_decoder_new(codec, NULL, &decoder, NULL), STK_OK);
+    CHECK_EQ(mod_decoder_decode(decoder, packets, true, &frames, NULL), STK_OK);
+    const stk_frames *one = frames;
+    CHECK_EQ(mod_frames_copy(&one, 1, back, sizeof(back), NULL), STK_OK);
+    for (int i = 0; i < SAMPLES; i++) CHECK_EQ(back[i], i);
+    mod_frames_unref(&frames);
+    mod_packets_unref(&packets);
+    mod_decoder_free(&decoder);
+    mod_av_codec_unref(&codec);
+    mod_demuxer_free(&d);
+}
+
+static void array_to_file(void)
+{
+    begin();
+    stk_buffer *mem = samples();
+    const stk_av_array array = array_of(mem);
+    stk_frames *frames;
+    CHECK_EQ(mod_frames_over(&array, &frames, NULL), STK_OK);
+    stk_buffer_unref(&mem); /* the frames keep it */
+    CHECK_EQ(write_file(wav, &pcm, frames, NULL), STK_OK);
+    mod_frames_unref(&frames);
+    check_wav();
+    CHECK_EQ(unlink(wav), 0);
+}
+
+static void every_allocation_fails(void)
+{
+    begin();
+    stk_buffer *mem = samples();
+    const stk_av_array array = array_of(mem);
+    stk_err err;
+    TORTURE (err) {
+        stk_frames *frames = NULL;
+        err = mod_frames_over(&array, &frames, NULL);
+        if (!err) err = write_file(wav, &pcm, frames, NULL);
+        CHECK(!err || err == STK_ENOMEM);
+        mod_frames_unref(&frames);
+    }
+    stk_buffer_unref(&mem);
+    check_wav();
+    CHECK_EQ(unlink(wav), 0);
+}
+
+static stk_err over(const char *format, stk_spec spec, stk_frames **out, stk_diag *diag)
+{
+    static uint8_t bytes[PICTURES * WIDTH * HEIGHT * 16];
+    stk_buffer *mem;
+    CHECK_EQ(stk_buffer_wrap(bytes, sizeof(bytes), NULL, NULL, &mem), STK_OK);
+    const stk_av_array array = {.media = STK_MEDIA_VIDEO,
+                                .view = stk_tensor_over(bytes, &spec),
+                                .mem = mem,
+                                .format = format,
+                                .rate = {25, 1}};
+    const stk_err err = mod_frames_over(&array, out, diag);
+    stk_buffer_unref(&mem);
+    return err;
+}
+
+static void pictures_of_all_shapes(void)
+{
+    static const struct {
+        const char *format;
+        stk_spec spec;
+    } good[] = {
+        {"rgb24", {STK_UINT8, 4, {PICTURES, HEIGHT, WIDTH, 3}}},
+        {"gray", {STK_UINT8, 3, {PICTURES, HEIGHT, WIDTH}}},
+        {"gray8", {STK_UINT8, 4, {PICTURES, HEIGHT, WIDTH, 1}}},
+        {"gray16", {STK_UINT16, 3, {PICTURES, HEIGHT, WIDTH}}},
+        {"gray16be", {STK_UINT16, 4, {PICTURES, 1, HEIGHT, WIDTH}}},
+        {"yuv444p", {STK_UINT8, 4, {PICTURES, 3, HEIGHT, WIDTH}}},
+        {"yuv420p", {STK_UINT8, 4, {PICTURES, 1, HEIGHT / 2 * 3, WIDTH}}},
+        {"nv12", {STK_UINT8, 4, {PICTURES, 1, HEIGHT / 2 * 3, WIDTH}}},
+        {"yuv422p", {STK_UINT8, 4, {PICTURES, 1, HEIGHT * 2, WIDTH}}},
+        {"yuyv422", {STK_UINT8, 4, {PICTURES, HEIGHT, WIDTH, 2}}},
+        {"gbrpf32le", {STK_FLOAT32, 4, {PICTURES, 3, HEIGHT, WIDTH}}},
+    };
+    begin();
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+        stk_frames *frames;
+        stk_frames_info info;
+        stk_spec back;
+        stk_diag diag;
+        CHECK_EQ(over(good[i].format, good[i].spec, &frames, &diag), STK_OK);
+        mod_frames_get_info(frames, &info);
+        CHECK_EQ(info.width, WIDTH);
+        CHECK_EQ(info.height, HEIGHT);
+        CHECK_EQ(info.num_frames, PICTURES);
+        const stk_frames *one = frames;
+        CHECK_EQ(mod_frames_spec(&one, 1, false, &back, &diag), STK_OK);
+        if (good[i].spec.ndim == 4) CHECK(stk_spec_equal(&back, &good[i].spec));
+        mod_frames_unref(&frames);
+    }
+}
+
+static void arrays_that_are_none(void)
+{
+    static const struct {
+        const char *format;
+        stk_spec spec;
+    } bad[] = {
+        {"rgb24", {STK_UINT8, 3, {HEIGHT, WIDTH, 3}}},
+        {"rgb24", {STK_UINT8, 4, {PICTURES, HEIGHT, WIDTH, 4}}},
+        {"rgb24", {STK_UINT16, 4, {PICTURES, HEIGHT, WIDTH, 3}}},
+        {"rgb24", {STK_UINT8, 4, {PICTURES, 0, WIDTH, 3}}},
+        {"rgb24", {STK_UINT8, 4, {0, HEIGHT, WIDTH, 3}}},
+        {"yuv444p", {STK_UINT8, 4, {PICTURES, HEIGHT, WIDTH, 3}}},
+        {"yuv420p", {STK_UINT8, 4, {PICTURES, 1, HEIGHT + 2, WIDTH}}},
+        {"nonsense", {STK_UINT8, 4, {PICTURES, HEIGHT, WIDTH, 3}}},
+        {"monow", {STK_UINT8, 4, {PICTURES, HEIGHT, WIDTH, 1}}},
+    };
+    begin();
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        stk_frames *frames;
+        stk_diag diag;
+        CHECK_EQ(over(bad[i].format, bad[i].spec, &frames, &diag), STK_EINVAL);
+        CHECK(!frames && diag.text[0]);
+    }
+}
+
+static void wrong_order(void)
+{
+    begin();
+    stk_muxer *m;
+    stk_encoder *e;
+    stk_packets *packets;
+    stk_diag diag;
+    stk_buffer *mem = samples();
+    const stk_av_array array = array_of(mem);
+    stk_frames *frames;
+    CHECK_EQ(mod_muxer_new("x.nonsense", NULL, &m, &diag), STK_EINVAL);
+    CHECK_EQ(mod_muxer_new(wav, NULL, &m, &diag), STK_OK);
+    CHECK_EQ(mod_muxer_open(m, NULL, &diag), STK_EINVAL); /* no stream */
+    CHECK_EQ(mod_muxer_add_encoder(m, &pcm, &e, &diag), STK_OK);
+    CHECK_EQ(mod_frames_over(&array, &frames, NULL), STK_OK);
+    CHECK_EQ(mod_encoder_encode(e, frames, true, &packets, &diag), STK_OK);
+    CHECK_EQ(mod_encoder_encode(e, frames, true, &(stk_packets *){NULL}, &diag), STK_EINVAL);
+    CHECK_EQ(mod_muxer_write(m, 0, packets, &diag), STK_EINVAL);
+    CHECK_EQ(mod_muxer_open(m, NULL, &diag), STK_OK);
+    stk_av_codec *codec = mod_encoder_codec(e);
+    CHECK_EQ(mod_muxer_add_codec(m, codec, &diag), STK_EINVAL);
+    mod_av_codec_unref(&codec);
+    CHECK_EQ(mod_muxer_write(m, 1, packets, &diag), STK_EINVAL);
+    CHECK_EQ(mod_muxer_close(m, &diag), STK_OK);
+    CHECK_EQ(mod_muxer_close(m, &diag), STK_OK);
+    CHECK_EQ(mod_muxer_write(m, 0, packets, &diag), STK_EINVAL);
+    mod_packets_unref(&packets);
+    mod_frames_unref(&frames);
+    stk_buffer_unref(&mem);
+    mod_encoder_free(&e);
+    mod_muxer_free(&m);
+    CHECK_EQ(unlink(wav), 0);
+    CHECK_EQ(rmdir(folder), 0);
+}
+
+TESTS(TEST(array_to_file), TEST(every_allocation_fails), TEST(pictures_of_all_shapes),
+      TEST(arrays_that_are_none), TEST(wrong_order))

@@ -1,0 +1,337 @@
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <stoker/av_mux.h>
+
+#include <libavutil/avstring.h>
+#include <libavutil/mem.h>
+
+#include "av/encoder.h"
+#include "av/module.h"
+#include "av/packet_list.h"
+#include "base/alloc.h"
+
+typedef enum phase { MAKING, OPEN, CLOSED } phase;
+
+struct stk_muxer {
+    char *name; /* for messages */
+
+    atomic_flag busy; /* guards everything below */
+    AVFormatContext *fc;
+    AVPacket *packet;
+    phase phase;
+};
+
+static bool enter(stk_muxer *m, stk_diag *diag)
+{
+    if (!atomic_flag_test_and_set_explicit(&m->busy, memory_order_acquire)) return true;
+    stk_diag_set(diag, STK_EAGAIN,
+                 "the muxer is in use by another thread: one thread at a time may use it");
+    return false;
+}
+
+static void leave(stk_muxer *m)
+{
+    atomic_flag_clear_explicit(&m->busy, memory_order_release);
+}
+
+static stk_err no_memory(stk_av_call *call)
+{
+    return stk_av_say(call, STK_ENOMEM, "no memory for a muxer");
+}
+
+/* What the system says is about the file, and not about data. */
+static stk_err fail(const stk_muxer *m, stk_av_call *call, int rc, const char *what)
+{
+    const int os_error = AVUNERROR(rc);
+    const bool world = os_error > 0 && os_error < 200 && rc != AVERROR(EINVAL) &&
+                       rc != AVERROR(ENOMEM) && rc != AVERROR(ENOSYS) && rc != AVERROR(ERANGE);
+    if (world) {
+        char words[AV_ERROR_MAX_STRING_SIZE] = "";
+        av_strerror(rc, words, sizeof(words));
+        const stk_err code = stk_diag_errno(NULL, os_error, "%s", what);
+        const stk_err err = stk_av_say(call, code, "%s: %s: %s", what, m->name, words);
+        if (call->diag) call->diag->os_error = os_error;
+        return err;
+    }
+    return stk_av_wrong(call, rc, "%s: %s", what, m->name);
+}
+
+/* --- making --- */
+
+static stk_err make(stk_muxer *m, const char *url, const stk_mux_opts *opts, stk_av_call *call)
+{
+    /* A path that looks like an address is a path. */
+    char *file = opts->protocols ? av_strdup(url) : av_asprintf("file:%s", url);
+    const AVOutputFormat *format = NULL;
+    m->packet = av_packet_alloc();
+    m->name = stk_alloc(strlen(url) + 1);
+    if (!file || !m->packet || !m->name) {
+        av_free(file);
+        return no_memory(call);
+    }
+    memcpy(m->name, url, strlen(url) + 1);
+    format = av_guess_format(opts->format, opts->format ? NULL : file, NULL);
+    if (!format) {
+        av_free(file);
+        return opts->format ? stk_av_say(call, STK_EUNSUPPORTED, "this FFmpeg has no muxer '%s'",
+                                         opts->format)
+                            : stk_av_say(call, STK_EINVAL,
+                                         "%s: no format goes by that ending: say format=", url);
+    }
+    const int rc = avformat_alloc_output_context2(&m->fc, format, NULL, file);
+    av_free(file);
+    if (rc < 0) return stk_av_wrong(call, rc, "%s", url);
+    m->fc->protocol_whitelist = av_strdup(opts->protocols ? opts->protocols : "file");
+    return m->fc->protocol_whitelist ? STK_OK : no_memory(call);
+}
+
+stk_err mod_muxer_new(const char *url, const stk_mux_opts *opts, stk_muxer **out, stk_diag *diag)
+{
+    static const stk_mux_opts none;
+    stk_muxer *m = *out = stk_alloc_zero(1, sizeof(*m));
+    if (!m) return stk_diag_set(diag, STK_ENOMEM, "no memory for a muxer");
+    atomic_flag_clear(&m->busy);
+    stk_av_call call;
+    stk_av_enter(&call, diag);
+    const stk_err err = make(m, url, opts ? opts : &none, &call);
+    stk_av_leave(&call);
+    if (err) mod_muxer_free(out);
+    return err;
+}
+
+void mod_muxer_free(stk_muxer **pm)
+{
+    stk_muxer *m = *pm;
+    *pm = NULL;
+    if (!m) return;
+    stk_av_call call;
+    stk_av_enter(&call, NULL);
+    if (m->fc && !(m->fc->oformat->flags & AVFMT_NOFILE)) avio_closep(&m->fc->pb);
+    avformat_free_context(m->fc);
+    av_packet_free(&m->packet);
+    stk_free(m->name);
+    stk_av_leave(&call);
+    stk_free(m);
+}
+
+const char *mod_muxer_format(const stk_muxer *m)
+{
+    return m->fc->oformat->name;
+}
+
+/* --- streams --- */
+
+static stk_err check_making(const stk_muxer *m, stk_av_call *call)
+{
+    if (m->phase == MAKING) return STK_OK;
+    return stk_av_say(call, STK_EINVAL, "%s: streams are added before the muxer is opened",
+                      m->name);
+}
+
+/* The number that stands for a codec in the file: kept where it is one of this format's, too. */
+static unsigned tag_for(const AVFormatContext *fc, const AVCodecParameters *par)
+{
+    const struct AVCodecTag *const *tags = fc->oformat->codec_tag;
+    unsigned usual;
+    if (!tags || av_codec_get_id(tags, par->codec_tag) == par->codec_id ||
+        !av_codec_get_tag2(tags, par->codec_id, &usual))
+        return par->codec_tag;
+    return 0;
+}
+
+static stk_err add_stream(stk_muxer *m, const stk_av_codec *codec, stk_av_call *call)
+{
+    AVStream *st = avformat_new_stream(m->fc, NULL);
+    if (!st || avcodec_parameters_copy(st->codecpar, codec->par) < 0) return no_memory(call);
+    st->codecpar->codec_tag = tag_for(m->fc, codec->par);
+    st->time_base = codec->time_base; /* what is wished for */
+    if (codec->par->codec_type == AVMEDIA_TYPE_VIDEO) {
+        st->sample_aspect_ratio = codec->par->sample_aspect_ratio;
+        if (codec->frame_rate.num > 0) st->avg_frame_rate = codec->frame_rate;
+    }
+    return STK_OK;
+}
+
+static stk_err add_encoder(stk_muxer *m, const stk_encode_opts *opts, stk_encoder **out,
+                           stk_av_call *call)
+{
+    const enum AVMediaType type =
+        opts->media == STK_MEDIA_AUDIO ? AVMEDIA_TYPE_AUDIO : AVMEDIA_TYPE_VIDEO;
+    stk_err err = check_making(m, call);
+    if (err) return err;
+    const enum AVCodecID guess = av_guess_codec(m->fc->oformat, NULL, m->name, NULL, type);
+    err = stk_encoder_make(opts, m->fc->oformat, guess, out, call);
+    if (!err) err = add_stream(m, (*out)->codec, call);
+    if (err) mod_encoder_free(out);
+    return err;
+}
+
+stk_err mod_muxer_add_encoder(stk_muxer *m, const stk_encode_opts *opts, stk_encoder **out,
+                              stk_diag *diag)
+{
+    *out = NULL;
+    if (!enter(m, diag)) return STK_EAGAIN;
+    stk_av_call call;
+    stk_av_enter(&call, diag);
+    const stk_err err = add_encoder(m, opts, out, &call);
+    stk_av_leave(&call);
+    leave(m);
+    return err;
+}
+
+static stk_err add_codec(stk_muxer *m, const stk_av_codec *codec, stk_av_call *call)
+{
+    const stk_err err = check_making(m, call);
+    if (err) return err;
+    if (avformat_query_codec(m->fc->oformat, codec->par->codec_id, FF_COMPLIANCE_EXPERIMENTAL) == 0)
+        return stk_av_say(call, STK_EUNSUPPORTED, "the format '%s' cannot hold %s",
+                          m->fc->oformat->name, avcodec_get_name(codec->par->codec_id));
+    return add_stream(m, codec, call);
+}
+
+stk_err mod_muxer_add_codec(stk_muxer *m, const stk_av_codec *codec, stk_diag *diag)
+{
+    if (!enter(m, diag)) return STK_EAGAIN;
+    stk_av_call call;
+    stk_av_enter(&call, diag);
+    const stk_err err = add_codec(m, codec, &call);
+    stk_av_leave(&call);
+    leave(m);
+    return err;
+}
+
+/* --- writing --- */
+
+static stk_err write_header(stk_muxer *m, const char *const *texts, stk_av_call *call)
+{
+    AVDictionary *options = NULL;
+    int rc = stk_av_options(texts, &options);
+    if (rc >= 0 && !(m->fc->oformat->flags & AVFMT_NOFILE))
+        rc = m->fc->io_open(m->fc, &m->fc->pb, m->fc->url, AVIO_FLAG_WRITE, &options);
+    stk_err err = STK_OK;
+    if (rc >= 0) rc = avformat_write_header(m->fc, &options);
+    const AVDictionaryEntry *unknown = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
+    if (rc < 0)
+        err = fail(m, call, rc, "Failed to open the output");
+    else if (unknown)
+        err = stk_av_say(call, STK_EINVAL, "%s: the muxer '%s' has no option '%s'", m->name,
+                         m->fc->oformat->name, unknown->key);
+    av_dict_free(&options);
+    return err;
+}
+
+static stk_err open_file(stk_muxer *m, const char *const *options, stk_av_call *call)
+{
+    if (m->phase != MAKING)
+        return stk_av_say(call, STK_EINVAL, "%s: the muxer was opened before", m->name);
+    if (!m->fc->nb_streams)
+        return stk_av_say(call, STK_EINVAL, "%s: add a stream before the muxer is opened", m->name);
+    const stk_err err = write_header(m, options, call);
+    m->phase = err ? CLOSED : OPEN;
+    if (err && !(m->fc->oformat->flags & AVFMT_NOFILE)) avio_closep(&m->fc->pb);
+    return err;
+}
+
+stk_err mod_muxer_open(stk_muxer *m, const char *const *options, stk_diag *diag)
+{
+    if (!enter(m, diag)) return STK_EAGAIN;
+    stk_av_call call;
+    stk_av_enter(&call, diag);
+    const stk_err err = open_file(m, options, &call);
+    stk_av_leave(&call);
+    leave(m);
+    return err;
+}
+
+static stk_err check_open(const stk_muxer *m, stk_av_call *call)
+{
+    if (m->phase == OPEN) return STK_OK;
+    return stk_av_say(call, STK_EINVAL, "%s: the muxer %s", m->name,
+                      m->phase == CLOSED ? "was closed" : "was not opened");
+}
+
+static stk_err write_all(stk_muxer *m, size_t stream, const stk_packets *packets, stk_av_call *call)
+{
+    stk_err err = check_open(m, call);
+    if (err) return err;
+    if (stream >= m->fc->nb_streams)
+        return stk_av_say(call, STK_EINVAL, "%s: there is no stream %zu, of %u", m->name, stream,
+                          m->fc->nb_streams);
+    const AVStream *st = m->fc->streams[stream];
+    const bool audio = st->codecpar->codec_type == AVMEDIA_TYPE_AUDIO;
+    if (audio != (packets->media == STK_MEDIA_AUDIO))
+        return stk_av_say(call, STK_EINVAL, "%s: stream %zu is %s, and these packets are not",
+                          m->name, stream, audio ? "audio" : "video");
+    for (size_t i = 0; i < packets->n; i++) {
+        if (av_packet_ref(m->packet, packets->list[i]) < 0) return no_memory(call);
+        m->packet->stream_index = (int)stream;
+        m->packet->pos = -1;
+        av_packet_rescale_ts(m->packet, packets->time_base, st->time_base);
+        const int rc = av_interleaved_write_frame(m->fc, m->packet);
+        av_packet_unref(m->packet);
+        if (rc < 0) return fail(m, call, rc, "cannot write");
+    }
+    return STK_OK;
+}
+
+stk_err mod_muxer_write(stk_muxer *m, size_t stream, const stk_packets *packets, stk_diag *diag)
+{
+    if (!enter(m, diag)) return STK_EAGAIN;
+    stk_av_call call;
+    stk_av_enter(&call, diag);
+    const stk_err err = write_all(m, stream, packets, &call);
+    stk_av_leave(&call);
+    leave(m);
+    return err;
+}
+
+static stk_err flush(stk_muxer *m, stk_av_call *call)
+{
+    const stk_err err = check_open(m, call);
+    if (err) return err;
+    int rc = av_interleaved_write_frame(m->fc, NULL);
+    if (rc >= 0) rc = av_write_frame(m->fc, NULL); /* what the format itself holds back */
+    if (rc >= 0 && m->fc->pb) {
+        avio_flush(m->fc->pb);
+        rc = m->fc->pb->error;
+    }
+    return rc < 0 ? fail(m, call, rc, "cannot write") : STK_OK;
+}
+
+stk_err mod_muxer_flush(stk_muxer *m, stk_diag *diag)
+{
+    if (!enter(m, diag)) return STK_EAGAIN;
+    stk_av_call call;
+    stk_av_enter(&call, diag);
+    const stk_err err = flush(m, &call);
+    stk_av_leave(&call);
+    leave(m);
+    return err;
+}
+
+static stk_err close_file(stk_muxer *m, stk_av_call *call)
+{
+    const phase was = m->phase;
+    m->phase = CLOSED;
+    if (was != OPEN) return STK_OK;
+    int rc = av_write_trailer(m->fc);
+    if (!(m->fc->oformat->flags & AVFMT_NOFILE)) {
+        const int error = m->fc->pb ? m->fc->pb->error : 0;
+        const int closed = avio_closep(&m->fc->pb);
+        if (rc >= 0) rc = error < 0 ? error : closed;
+    }
+    return rc < 0 ? fail(m, call, rc, "cannot complete the file") : STK_OK;
+}
+
+stk_err mod_muxer_close(stk_muxer *m, stk_diag *diag)
+{
+    if (!enter(m, diag)) return STK_EAGAIN;
+    stk_av_call call;
+    stk_av_enter(&call, diag);
+    const stk_err err = close_file(m, &call);
+    stk_av_leave(&call);
+    leave(m);
+    return err;
+}

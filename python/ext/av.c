@@ -9,8 +9,8 @@ typedef struct {
     ext_av_file *file;
 } Handle;
 
-static const char *const kinds[] = {"a codec",           "packets",   "a demuxer",
-                                    "bitstream filters", "a decoder", "frames"};
+static const char *const kinds[] = {"a codec",   "packets", "a demuxer",  "bitstream filters",
+                                    "a decoder", "frames",  "an encoder", "a muxer"};
 
 static void end(ext_av_kind kind, void *core)
 {
@@ -21,6 +21,8 @@ static void end(ext_av_kind kind, void *core)
     case EXT_AV_BSF: stk_bsf_free(&(stk_bsf *){core}); break;
     case EXT_AV_DECODER: stk_decoder_free(&(stk_decoder *){core}); break;
     case EXT_AV_FRAMES: stk_frames_unref(&(stk_frames *){core}); break;
+    case EXT_AV_ENCODER: stk_encoder_free(&(stk_encoder *){core}); break;
+    case EXT_AV_MUXER: stk_muxer_free(&(stk_muxer *){core}); break;
     }
 }
 
@@ -192,7 +194,8 @@ bool ext_av_add_functions(PyObject *module)
 {
     return PyModule_AddFunctions(module, functions) == 0 &&
            PyModule_AddFunctions(module, ext_av_demux_functions) == 0 &&
-           PyModule_AddFunctions(module, ext_av_frames_functions) == 0;
+           PyModule_AddFunctions(module, ext_av_frames_functions) == 0 &&
+           PyModule_AddFunctions(module, ext_av_encode_functions) == 0;
 }
 
 /* clang-format off */

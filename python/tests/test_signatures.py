@@ -12,6 +12,11 @@ BUILD = (
 )
 PRIORITY = "max_workers=None, thread_name_prefix='', initializer=None, initargs=()"
 
+ENCODE = (
+    "bit_rate=-1, compression_level=-1, qscale=-1, gop_size=-1, max_b_frames=-1, colorspace=None, "
+    "color_primaries=None, color_trc=None"
+)
+
 NVDEC = "crop_left=0, crop_top=0, crop_right=0, crop_bottom=0, scale_width=-1, scale_height=-1"
 
 EXPECTED = {
@@ -102,6 +107,22 @@ EXPECTED = {
         "decode_packets": "packets, filter_desc='__PLACEHOLDER__', decode_config=None, *, num_frames=-1, strict=False",
         "Decoder": "codec, *, filter_desc='__PLACEHOLDER__', decode_config=None, strict=False",
         "convert_frames": "frames, storage=None",
+        "create_reference_audio_frame": "array, sample_fmt, sample_rate, pts=0",
+        "create_reference_video_frame": "array, pix_fmt, frame_rate, pts=0",
+        "audio_encode_config": "*, num_channels, sample_rate, sample_fmt='fltp', bit_rate=-1, "
+        "compression_level=-1, qscale=-1",
+        "video_encode_config": f"*, height, width, frame_rate=None, pix_fmt='rgb24', {ENCODE}",
+        "Muxer": "dst, /, *, format=None, protocols=None",
+        "Muxer.add_encode_stream": "config, *, encoder=None, encoder_config=None",
+        "Muxer.add_remux_stream": "codec",
+        "Muxer.open": "muxer_config=None",
+        "Muxer.write": "stream_index, packets",
+        "Muxer.flush": "",
+        "Muxer.close": "",
+        "AudioEncoder.encode": "frames",
+        "VideoEncoder.flush": "",
+        "save_image": f"path, data, pix_fmt='rgb24', *, {ENCODE}",
+        "encode_image": "path, data, pix_fmt='rgb24', *, encode_config=None",
         "to_numpy": "buffer",
         "to_torch": "buffer",
         "to_numba": "buffer",

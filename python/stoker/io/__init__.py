@@ -5,6 +5,7 @@
     load_wav, parse_wav            WAV files
     Demuxer, demux_*, Decoder      audio, video and images, through FFmpeg
     load_audio, load_video...      the same in one call
+    Muxer, save_image              the other way, from frames and arrays to files
     iter_lines, iter_jsonl         lines of text, and JSON
     iter_arrow, iter_parquet       record batches, through pyarrow
 
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     )
     from ._decode import AudioDecoder, Decoder, VideoDecoder, decode_packets
     from ._demux import BSF, Demuxer, InputNotFoundError, apply_bsf, demux_audio, demux_image, demux_video
+    from ._encode import AudioEncoder, Muxer, VideoEncoder
+    from ._encode_config import AudioEncodeConfig, VideoEncodeConfig, audio_encode_config, video_encode_config
     from ._filters import (
         get_abuffer_desc,
         get_audio_filter_desc,
@@ -62,6 +65,8 @@ if TYPE_CHECKING:
     from ._npy import load_npy
     from ._npz import NpzFile, load_npz
     from ._packets import AudioPackets, ImagePackets, VideoPackets
+    from ._reference import create_reference_audio_frame, create_reference_video_frame
+    from ._save import encode_image, save_image
     from ._tar import iter_tarfile
     from ._transfer import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
     from ._wav import WAVHeader, load_wav, parse_wav
@@ -72,6 +77,8 @@ _HOMES = {  # in which module of this package each name is
     "ArrayInterface": "_convert",
     "AudioCodec": "_codec",
     "AudioDecoder": "_decode",
+    "AudioEncodeConfig": "_encode_config",
+    "AudioEncoder": "_encode",
     "AudioFrames": "_frames",
     "AudioPackets": "_packets",
     "BSF": "_demux",
@@ -89,18 +96,24 @@ _HOMES = {  # in which module of this package each name is
     "ImageFrames": "_frames",
     "ImagePackets": "_packets",
     "InputNotFoundError": "_demux",
+    "Muxer": "_encode",
     "NpzFile": "_npz",
     "NvDecDecoder": "_cuda",
     "UnsupportedArchiveError": "_zip",
     "VideoCodec": "_codec",
     "VideoDecoder": "_decode",
+    "VideoEncodeConfig": "_encode_config",
+    "VideoEncoder": "_encode",
     "VideoFrames": "_frames",
     "VideoPackets": "_packets",
     "WAVHeader": "_wav",
     "apply_bsf": "_demux",
+    "audio_encode_config": "_encode_config",
     "convert_array": "_convert",
     "convert_frames": "_convert",
     "cpu_storage": "_convert",
+    "create_reference_audio_frame": "_reference",
+    "create_reference_video_frame": "_reference",
     "cuda_config": "_cuda",
     "decode_config": "_config",
     "decode_image_nvjpeg": "_cuda",
@@ -110,6 +123,7 @@ _HOMES = {  # in which module of this package each name is
     "demux_config": "_config",
     "demux_image": "_demux",
     "demux_video": "_demux",
+    "encode_image": "_save",
     "get_abuffer_desc": "_filters",
     "get_audio_filter_desc": "_filters",
     "get_buffer_desc": "_filters",
@@ -133,6 +147,7 @@ _HOMES = {  # in which module of this package each name is
     "nv12_to_rgb": "_cuda",
     "nvdec_decoder": "_cuda",
     "parse_wav": "_wav",
+    "save_image": "_save",
     "streaming_load_video_nvdec": "_cuda",
     "to_jax": "_convert",
     "to_numba": "_convert",
@@ -143,12 +158,15 @@ _HOMES = {  # in which module of this package each name is
     "transfer_tensor": "_transfer",
     "transfer_tensor_d2h": "_transfer",
     "transfer_tensor_h2d": "_transfer",
+    "video_encode_config": "_encode_config",
 }
 
 __all__ = [
     "ArrayInterface",
     "AudioCodec",
     "AudioDecoder",
+    "AudioEncodeConfig",
+    "AudioEncoder",
     "AudioFrames",
     "AudioPackets",
     "BSF",
@@ -166,18 +184,24 @@ __all__ = [
     "ImageFrames",
     "ImagePackets",
     "InputNotFoundError",
+    "Muxer",
     "NpzFile",
     "NvDecDecoder",
     "UnsupportedArchiveError",
     "VideoCodec",
     "VideoDecoder",
+    "VideoEncodeConfig",
+    "VideoEncoder",
     "VideoFrames",
     "VideoPackets",
     "WAVHeader",
     "apply_bsf",
+    "audio_encode_config",
     "convert_array",
     "convert_frames",
     "cpu_storage",
+    "create_reference_audio_frame",
+    "create_reference_video_frame",
     "cuda_config",
     "decode_config",
     "decode_image_nvjpeg",
@@ -187,6 +211,7 @@ __all__ = [
     "demux_config",
     "demux_image",
     "demux_video",
+    "encode_image",
     "get_abuffer_desc",
     "get_audio_filter_desc",
     "get_buffer_desc",
@@ -210,6 +235,7 @@ __all__ = [
     "nv12_to_rgb",
     "nvdec_decoder",
     "parse_wav",
+    "save_image",
     "streaming_load_video_nvdec",
     "to_jax",
     "to_numba",
@@ -221,6 +247,7 @@ __all__ = [
     "transfer_tensor_d2h",
     "transfer_tensor_h2d",
     "utils",
+    "video_encode_config",
 ]
 
 __getattr__, __dir__ = _lookup(globals(), _HOMES, _MODULES)

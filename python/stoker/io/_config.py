@@ -26,7 +26,7 @@ def flat(pairs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     return tuple(text for pair in pairs for text in pair)
 
 
-def _text(name: str, value: object) -> str | None:
+def text(name: str, value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
     return value
@@ -61,7 +61,7 @@ class DemuxConfig(Value):
             if not isinstance(name, str) or not name or "," in name:
                 raise ValueError(f"protocols: {name!r} is not the name of a protocol")
         self._set(
-            format=_text("format", format),
+            format=text("format", format),
             format_options=options("format_options", format_options),
             buffer_size=integer("buffer_size", buffer_size, 1, 1 << 28),
             protocols=names or None,
@@ -87,7 +87,7 @@ class DecodeConfig(Value):
         max_pixels: int = 1 << 28,
     ) -> None:
         self._set(
-            decoder=_text("decoder", decoder),
+            decoder=text("decoder", decoder),
             decoder_options=options("decoder_options", decoder_options),
             max_pixels=integer("max_pixels", max_pixels, 1, 2**62),
         )

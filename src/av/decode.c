@@ -18,6 +18,7 @@ struct stk_decoder {
     char *filter_text; /* NULL: none */
     bool strict;
     int64_t max_frames;
+    enum AVDiscard effort; /* what the options ask to leave out */
 
     atomic_flag busy; /* guards everything below */
     AVCodecContext *context;
@@ -61,6 +62,7 @@ static stk_err open_codec(stk_decoder *d, const stk_av_codec *codec, const stk_d
     for (const char *const *o = opts->options; o && *o && rc >= 0; o += 2)
         rc = av_dict_set(&options, o[0], o[1], 0);
     if (rc >= 0) rc = avcodec_open2(d->context, decoder, &options);
+    d->effort = d->context->skip_frame;
     const AVDictionaryEntry *unknown = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
     stk_err err = STK_OK;
     if (rc < 0)
@@ -218,6 +220,23 @@ static stk_err receive(stk_decoder *d, stk_frames *out, stk_av_call *call)
     return STK_OK;
 }
 
+/* Whether frames that no other refers to can be told from their headers: of HEVC only those of the
+ * highest layer are, which is not known here. */
+static bool tells_references(enum AVCodecID id)
+{
+    return id == AV_CODEC_ID_H264 || id == AV_CODEC_ID_MPEG1VIDEO || id == AV_CODEC_ID_MPEG2VIDEO ||
+           id == AV_CODEC_ID_MPEG4;
+}
+
+/* Frames before the window are decoded for those that refer to them, and the others not at all. */
+static void choose_effort(stk_decoder *d, const AVPacket *p)
+{
+    if (d->effort >= AVDISCARD_NONREF || !tells_references(d->context->codec_id)) return;
+    const bool early = p && d->first > INT64_MIN && p->pts != AV_NOPTS_VALUE && p->duration > 0 &&
+                       p->pts < d->first - p->duration;
+    d->context->skip_frame = early ? AVDISCARD_NONREF : d->effort;
+}
+
 static stk_err send(stk_decoder *d, const AVPacket *packet, stk_frames *out, stk_av_call *call)
 {
     const bool partial = packet && (packet->flags & AV_PKT_FLAG_CORRUPT); /* it was cut, say */
@@ -225,6 +244,7 @@ static stk_err send(stk_decoder *d, const AVPacket *packet, stk_frames *out, stk
         const stk_err err = note(d, AVERROR_INVALIDDATA, call);
         if (err) return err;
     }
+    choose_effort(d, packet);
     const int rc = avcodec_send_packet(d->context, packet);
     if (rc == AVERROR(EAGAIN)) return stk_av_say(call, STK_ECORRUPT, "the decoder takes no packet");
     if (rc < 0 && rc != AVERROR_EOF) {

@@ -59,7 +59,7 @@ static stk_err read_all(stk_run *run, stk_plan *plan, stk_source *source, report
             break;
         }
         if (p.terminal && total < 0) total = find_total(plan, source, r->job);
-        progress_show(&p, r->images, total);
+        progress_show(&p, kind_noun(r->job->kind), r->images, total);
     }
     progress_fini(&p);
     r->seconds = (double)(progress_clock() - p.started) * 1e-9;
@@ -75,7 +75,11 @@ static int judge(const report *r)
     if (r->diag.err == STK_ENOMEM) return EXIT_WORLD;
     if (r->diag.err) return EXIT_FAILED;
     if (r->images > 0) return EXIT_FINE;
-    say_error("%s: %s", r->dir, r->num_failures ? "no image could be decoded" : "no images");
+    const char *noun = kind_noun(r->job->kind);
+    if (r->num_failures)
+        say_error("%s: no %s could be decoded", r->dir, noun);
+    else
+        say_error("%s: no %ss", r->dir, noun);
     return EXIT_FAILED;
 }
 
@@ -135,12 +139,15 @@ static int run(int argc, char **argv)
 const command bench_command = {
     .name = "bench",
     .args = "DIR",
-    .help = "load all images of a folder, and say how fast that was",
-    .about = "Reads each image under DIR, decodes a part of it to SIZE x SIZE, with random\n"
-             "crops and flips, and makes batches; folders in DIR are classes.  DIR may be a tar\n"
-             "or zip archive, or a folder of such shards.  Prints images a second, CPU time,\n"
-             "memory, what each stage did, and which one holds up the others.  Ctrl-C ends it,\n"
-             "and prints what was measured.",
+    .help = "load all images or clips of a folder, and say how fast that was",
+    .about =
+        "Reads each image under DIR, decodes a part of it to SIZE x SIZE, with random\n"
+        "crops and flips, and makes batches; folders in DIR are classes.  DIR may be a tar\n"
+        "or zip archive, or a folder of such shards.  Of a folder of video or sound, it takes\n"
+        "a clip at a random place of each file, which needs FFmpeg.  Prints images a second, CPU "
+        "time,\n"
+        "memory, what each stage did, and which one holds up the others.  Ctrl-C ends it,\n"
+        "and prints what was measured.",
     .min_args = 1,
     .max_args = 1,
     .options = options,

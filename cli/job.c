@@ -1,11 +1,6 @@
 #include "job.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
-
-#include <stoker/ops.h>
+#include <stoker/clip.h>
 
 #include "command.h"
 #include "say.h"
@@ -13,37 +8,16 @@
 
 const job job_defaults = {
     .size = 224,
-    .batch = 64,
     .epochs = 1,
     .reads = 16,
     .shuffle = true,
     .columns = 8,
     .rows = 6,
+    .frames = 16,
+    .stride = 2,
+    .seconds = 4,
+    .rate = 16000,
 };
-
-/* Folders in `dir` are classes, unless images lie beside them, which would be in none. */
-static int find_classes(const char *dir, bool *classes)
-{
-    DIR *d = opendir(dir);
-    if (!d) {
-        say_error("%s: %s", dir, strerror(errno));
-        return EXIT_WORLD;
-    }
-    bool folders = false, images = false;
-    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
-        struct stat st;
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        if (e->d_type == DT_REG && !shard_list_is_image(e->d_name)) continue;
-        if (!fstatat(dirfd(d), e->d_name, &st, 0) && S_ISDIR(st.st_mode))
-            folders = true;
-        else if (shard_list_is_image(e->d_name))
-            images = true;
-        if (images) break;
-    }
-    closedir(d);
-    *classes = folders && !images;
-    return EXIT_FINE;
-}
 
 /* The words of the option are in an order of their own: the commonest first. */
 static stk_crop crop_of(const job *j)
@@ -52,8 +26,47 @@ static stk_crop crop_of(const job *j)
     return crops[j->crop];
 }
 
-static void add_stages(const job *j, stk_plan *plan)
+static stk_image_opts picture_of(const job *j)
 {
+    return (stk_image_opts){
+        .width = (int32_t)j->size,
+        .height = (int32_t)j->size,
+        .crop = crop_of(j),
+        .filter = (stk_filter)j->filter,
+        .flip = j->crop == 0 ? 0.5 : 0,
+    };
+}
+
+/* NULL: it says why. */
+static stk_op *decoder_of(const job *j, stk_diag *diag)
+{
+    stk_image_opts picture = picture_of(j);
+    const stk_video_opts video = {
+        .frames = (int32_t)j->frames,
+        .stride = (int32_t)j->stride,
+        .where = STK_WHERE_RANDOM,
+        .repeat = true,
+        .picture = picture,
+    };
+    const stk_audio_opts audio = {
+        .seconds = (double)j->seconds,
+        .sample_rate = (int32_t)j->rate,
+        .channels = 1,
+        .where = STK_WHERE_RANDOM,
+    };
+    switch (j->kind) {
+    case KIND_VIDEO: return stk_op_decode_video(&video, diag);
+    case KIND_AUDIO: return stk_op_decode_audio(&audio, diag);
+    case KIND_IMAGE:
+    case KIND_NONE: break;
+    }
+    picture.quality = (stk_quality)j->quality;
+    return stk_op_decode_image(&picture, diag);
+}
+
+static int add_stages(const job *j, stk_plan *plan)
+{
+    stk_diag diag = {0};
     const stk_stage_opts read = {
         .concurrency = (int32_t)j->reads,
         .order = (stk_order)j->order,
@@ -63,34 +76,34 @@ static void add_stages(const job *j, stk_plan *plan)
         .order = (stk_order)j->order,
         .on_error = (stk_on_error)j->on_error,
     };
-    const stk_image_opts image = {
-        .width = (int32_t)j->size,
-        .height = (int32_t)j->size,
-        .crop = crop_of(j),
-        .filter = (stk_filter)j->filter,
-        .quality = (stk_quality)j->quality,
-        .flip = j->crop == 0 ? 0.5 : 0,
-    };
+    stk_op *op = decoder_of(j, &diag);
+    if (!op) {
+        say_error("%s", diag.text);
+        return diag.err == STK_EINVAL || diag.err == STK_ELIMIT ? EXIT_USAGE : EXIT_WORLD;
+    }
     stk_plan_pipe(plan, stk_op_read(NULL, NULL), &read);
-    stk_plan_pipe(plan, stk_op_decode_image(&image, NULL), &decode);
+    stk_plan_pipe(plan, op, &decode);
     stk_plan_batch(plan, (size_t)j->batch, NULL);
     stk_plan_sink(plan, 3);
+    return EXIT_FINE;
 }
 
-static stk_source *open_folder(const char *dir, const stk_order_opts *order, stk_diag *diag,
+static stk_source *open_folder(job *j, const char *dir, const stk_order_opts *order, stk_diag *diag,
                                int *code)
 {
     bool classes = false;
-    *code = find_classes(dir, &classes);
+    char pattern[KIND_PATTERN_SIZE];
+    *code = kind_find(dir, &j->kind, &classes);
     if (*code != EXIT_FINE) return NULL;
     const stk_dir_opts opts = {
         .labels = classes ? STK_LABELS_DIR : STK_LABELS_NONE,
+        .pattern = kind_pattern(j->kind, pattern),
         .order = *order,
     };
     return stk_dir_source(dir, &opts, diag);
 }
 
-int job_plan(const job *j, const char *path, stk_plan **out, stk_source **source)
+int job_plan(job *j, const char *path, stk_plan **out, stk_source **source)
 {
     stk_diag diag = {0};
     int code = EXIT_WORLD;
@@ -104,7 +117,7 @@ int job_plan(const job *j, const char *path, stk_plan **out, stk_source **source
         if (shards.num)
             s = shard_list_open(&shards, &order, &diag);
         else
-            s = open_folder(path, &order, &diag, &code);
+            s = open_folder(j, path, &order, &diag, &code);
     }
     shard_list_fini(&shards);
     if (!s || stk_plan_new(out)) {
@@ -114,6 +127,10 @@ int job_plan(const job *j, const char *path, stk_plan **out, stk_source **source
     }
     if (source) *source = stk_source_ref(s);
     stk_plan_source(*out, s);
-    add_stages(j, *out);
-    return EXIT_FINE;
+    if (!j->batch) j->batch = j->kind == KIND_VIDEO ? 8 : 64;
+    code = add_stages(j, *out);
+    if (code == EXIT_FINE) return code;
+    if (source) stk_source_unref(source);
+    stk_plan_free(out);
+    return code;
 }

@@ -19,23 +19,23 @@ void progress_init(progress *p)
     *p = (progress){.terminal = isatty(STDERR_FILENO), .started = progress_clock()};
 }
 
-void progress_show(progress *p, int64_t images, int64_t total)
+void progress_show(progress *p, const char *noun, int64_t done, int64_t total)
 {
     if (!p->terminal) return;
     const int64_t t = progress_clock();
     if (t - p->shown < 100 * 1000 * 1000) return;
     p->shown = t;
-    const double rate = (double)images * 1e9 / (double)(t - p->started + 1);
+    const double rate = (double)done * 1e9 / (double)(t - p->started + 1);
     if (total > 0) {
-        const int64_t done = images < total ? images : total;
+        const int64_t part = done < total ? done : total;
         char bar[WIDTH + 1];
-        for (int i = 0; i < WIDTH; i++) bar[i] = i < done * WIDTH / total ? '#' : '.';
+        for (int i = 0; i < WIDTH; i++) bar[i] = i < part * WIDTH / total ? '#' : '.';
         bar[WIDTH] = 0;
-        fprintf(stderr, "\r[%s] %" PRId64 " of %" PRId64 " images, %.0f a second\033[K", bar,
-                images, total, rate);
+        fprintf(stderr, "\r[%s] %" PRId64 " of %" PRId64 " %ss, %.0f a second\033[K", bar, done,
+                total, noun, rate);
     }
     else {
-        fprintf(stderr, "\r%" PRId64 " images, %.0f a second\033[K", images, rate);
+        fprintf(stderr, "\r%" PRId64 " %ss, %.0f a second\033[K", done, noun, rate);
     }
     fflush(stderr);
 }

@@ -19,8 +19,8 @@ int64_t progress_clock(void);
 
 void progress_init(progress *p);
 
-/* Shows it, at most ten times a second.  `total` < 0: not known. */
-void progress_show(progress *p, int64_t images, int64_t total);
+/* Shows it, at most ten times a second.  `total` < 0: not known.  `noun`: of one of them. */
+void progress_show(progress *p, const char *noun, int64_t done, int64_t total);
 
 /* Wipes the line. */
 void progress_fini(progress *p);

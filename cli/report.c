@@ -1,6 +1,7 @@
 #include "report.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "say.h"
 #include "table.h"
@@ -83,13 +84,15 @@ static void print_failures(const report *r, FILE *to)
 void report_print(const report *r, FILE *to)
 {
     if (r->diag.err && r->images == 0) return; /* the error says it all */
-    say(to, "%s: %" PRId64 " images in %.2f s", r->dir, r->images, r->seconds);
+    const char *noun = kind_noun(r->job->kind);
+    say(to, "%s: %" PRId64 " %ss in %.2f s", r->dir, r->images, noun, r->seconds);
     if (r->classes >= 0)
         fprintf(to, ", %" PRId64 " class%s", r->classes, r->classes == 1 ? "" : "es");
     fprintf(to, ", %" PRId32 " threads%s\n\n", r->stats->num_threads,
             r->interrupted ? "; interrupted" : "");
-    fprintf(to, "images/s       %10.1f\n", report_rate(r));
-    fprintf(to, "CPU ms/image   %10.3f\n", report_per_image(r->cpu_seconds * 1e3, r));
+    fprintf(to, "%ss/s%*s%10.1f\n", noun, 12 - (int)strlen(noun), "", report_rate(r));
+    fprintf(to, "CPU ms/%s%*s%10.3f\n", noun, 8 - (int)strlen(noun), "",
+            report_per_image(r->cpu_seconds * 1e3, r));
     if (r->first_batch_ms >= 0) fprintf(to, "first batch ms %10.1f\n", r->first_batch_ms);
     if (r->peak_bytes >= 0)
         fprintf(to, "peak memory MiB%10.1f\n", (double)r->peak_bytes / (1024 * 1024));

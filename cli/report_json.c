@@ -58,7 +58,9 @@ void report_json(const report *r, FILE *to)
     const stk_stats *s = r->stats;
     json j = {.to = to};
     json_open(&j, NULL, '{');
+    static const char *const kinds[] = {"image", "video", "audio"};
     json_string(&j, "folder", r->dir);
+    json_string(&j, "kind", kinds[r->job->kind]);
     json_number(&j, "images_per_second", report_rate(r));
     json_number(&j, "cpu_ms_per_image", report_per_image(r->cpu_seconds * 1e3, r));
     if (r->first_batch_ms >= 0)

@@ -1,5 +1,7 @@
 #include "shards.h"
 
+#include "kind.h"
+
 #include <dirent.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -7,20 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum kind { OTHER, TAR, ZIP };
+enum archive { OTHER, TAR, ZIP };
 
-static enum kind kind_of(const char *name)
+static enum archive archive_of(const char *name)
 {
     if (!fnmatch("*.tar", name, FNM_CASEFOLD)) return TAR;
     return fnmatch("*.zip", name, FNM_CASEFOLD) ? OTHER : ZIP;
-}
-
-bool shard_list_is_image(const char *name)
-{
-    static const char *const patterns[] = {"*.jpg", "*.jpeg", "*.jpe", "*.png", "*.webp"};
-    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
-        if (!fnmatch(patterns[i], name, FNM_CASEFOLD)) return true;
-    return false;
 }
 
 void shard_list_fini(shard_list *l)
@@ -52,13 +46,13 @@ static int by_name(const void *a, const void *b)
 /* Archives of one kind and nothing else that could be loaded: else the list stays empty. */
 static stk_err look(shard_list *l, const char *dir, DIR *d)
 {
-    enum kind all = OTHER;
+    enum archive all = OTHER;
     stk_err err = STK_OK;
     for (const struct dirent *e; !err && (e = readdir(d));) {
         struct stat st;
         if (e->d_name[0] == '.' || fstatat(dirfd(d), e->d_name, &st, 0)) continue;
-        const enum kind kind = S_ISREG(st.st_mode) ? kind_of(e->d_name) : OTHER;
-        if (kind == OTHER && S_ISREG(st.st_mode) && !shard_list_is_image(e->d_name)) continue;
+        const enum archive kind = S_ISREG(st.st_mode) ? archive_of(e->d_name) : OTHER;
+        if (kind == OTHER && S_ISREG(st.st_mode) && kind_of(e->d_name) == KIND_NONE) continue;
         if (kind == OTHER || (all != OTHER && kind != all)) {
             shard_list_fini(l);
             return STK_OK;
@@ -77,8 +71,8 @@ stk_err shard_list_find(shard_list *l, const char *path, stk_diag *diag)
     stk_err err = STK_OK;
     *l = (shard_list){0};
     if (stat(path, &st)) return STK_OK; /* whoever opens it says why */
-    if (S_ISREG(st.st_mode) && kind_of(path) != OTHER) {
-        l->zip = kind_of(path) == ZIP;
+    if (S_ISREG(st.st_mode) && archive_of(path) != OTHER) {
+        l->zip = archive_of(path) == ZIP;
         err = add(l, path, "");
     }
     DIR *d = S_ISDIR(st.st_mode) ? opendir(path) : NULL;

@@ -15,6 +15,4 @@ stk_err shard_list_find(shard_list *l, const char *path, stk_diag *diag);
 stk_source *shard_list_open(const shard_list *l, const stk_order_opts *order, stk_diag *diag);
 void shard_list_fini(shard_list *l);
 
-bool shard_list_is_image(const char *name); /* by its ending */
-
 #endif /* STK_CLI_SHARDS_H */

@@ -102,6 +102,11 @@ static int run(int argc, char **argv)
     j.batch = j.columns * j.rows;
     code = job_plan(&j, argv[0], &plan, NULL);
     if (code != EXIT_FINE) return code;
+    if (j.kind != KIND_IMAGE) {
+        say_error("%s: a sheet shows images, and these are clips", argv[0]);
+        stk_plan_free(&plan);
+        return EXIT_USAGE;
+    }
     const stk_run_opts opts = {.num_threads = (int32_t)j.threads};
     code = EXIT_WORLD;
     stk_err err = stk_run_start(plan, &opts, &r, &diag);

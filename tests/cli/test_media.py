@@ -82,3 +82,46 @@ def test_without_ffmpeg_it_says_what_is_missing(stoker, tmp_path):
     done = stoker("info", tmp_path / "clip.mp4", env={**os.environ, "STOKER_AV_MODULE": "/nonexistent.so"})
     assert done.returncode == 1
     assert "does not decode: " in done.stdout and "STOKER_AV_MODULE: /nonexistent.so" in done.stdout
+
+
+@needs_ffmpeg
+def test_bench_of_video(stoker, clip, tmp_path):
+    for i in range(6):
+        folder = tmp_path / "videos" / f"class{i % 2}" / "deeper"
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(clip, folder / f"{i}.MP4")
+        (folder / "notes.txt").write_text("words")
+    options = ["--size", 32, "--frames", 4, "--stride", 3, "--epochs", 2]
+    done = stoker("bench", tmp_path / "videos", "--json", *options)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["kind"], found["images"], found["classes"], found["failed"]) == ("video", 12, 2, 0)
+    assert found["batches"] == 2  # each epoch's own, of at most eight
+    assert "decode_video" in [stage["name"] for stage in found["stages"]]
+    text = stoker("bench", tmp_path / "videos", *options).stdout
+    assert "12 clips in " in text and "clips/s      " in text and "CPU ms/clip  " in text
+    assert "decode_video" in stoker("plan", tmp_path / "videos", *options).stdout
+
+
+@needs_ffmpeg
+def test_bench_of_sound(stoker, clip, tmp_path):
+    for name in ("a.flac", "b.wav", "c.mp3"):
+        subprocess.run([FFMPEG, "-v", "error", "-i", clip, "-vn", tmp_path / name], check=True, timeout=100)
+    (tmp_path / "d.wav").write_bytes(b"RIFF")
+    options = ["--seconds", 1, "--rate", 8000, "--on-error", "skip"]
+    found = json.loads(stoker("bench", tmp_path, "--json", *options).stdout)
+    assert (found["kind"], found["images"], found["failed"]) == ("audio", 3, 1)
+    done = stoker("bench", tmp_path, "--seconds", 1)
+    assert done.returncode == 1 and "d.wav" in done.stderr
+
+
+@needs_ffmpeg
+def test_sheets_show_images(stoker, clip, tmp_path):
+    done = stoker("sheet", clip.parent, tmp_path / "sheet.png")
+    assert done.returncode == 2 and "a sheet shows images" in done.stderr
+
+
+def test_bench_without_ffmpeg(stoker, tmp_path):
+    (tmp_path / "clip.mp4").write_bytes(b"x")
+    done = stoker("bench", tmp_path, env={**os.environ, "STOKER_AV_MODULE": "/nonexistent.so"})
+    assert done.returncode == 3 and "STOKER_AV_MODULE: /nonexistent.so" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 import stoker
 from stoker.io import utils
 
-COMMAND = shutil.which("ffmpeg")
+COMMAND = shutil.which("ffmpeg")  # makes media
+REFERENCE = os.environ.get("STK_FFMPEG") or COMMAND  # of the version that is under test
 
 
 def _missing() -> str:
@@ -27,10 +29,27 @@ MISSING = _missing()
 needs_ffmpeg = pytest.mark.skipif(bool(MISSING), reason=MISSING or "none")
 
 
-def ffmpeg(*args: object) -> bytes:
+def ffmpeg(*args: object, command=COMMAND) -> bytes:
     """Runs the command; what it writes to standard output."""
-    command = [COMMAND or "ffmpeg", "-nostdin", "-v", "error", "-y", "-bitexact", *map(str, args)]
-    return subprocess.run(command, check=True, capture_output=True, timeout=100).stdout
+    line = [command or "ffmpeg", "-nostdin", "-v", "error", "-y", "-bitexact", *map(str, args)]
+    return subprocess.run(line, check=True, capture_output=True, timeout=100).stdout
+
+
+def reference(*args: object) -> bytes:
+    """The same with the command of the version that is under test."""
+    return ffmpeg(*args, command=REFERENCE)
+
+
+def _listed(kind: str) -> set[str]:
+    """Names that the command lists, with `kind` one of "encoders", "decoders" ..."""
+    lines = reference("-hide_banner", f"-{kind}").decode().split("------\n", 1)[-1].splitlines()
+    return {line.split()[1] for line in lines if line.strip()}
+
+
+def needs(kind: str, name: str) -> pytest.MarkDecorator:
+    """Of tests with a codec that an FFmpeg may be without: needs("decoders", "libdav1d")."""
+    missing = not _missing() and name not in _listed(kind)
+    return pytest.mark.skipif(missing, reason=f"this FFmpeg has no '{name}' among its {kind}")
 
 
 def make(path: Path, *args: object, size="64x48", rate=25, seconds=2, audio=False) -> Path:
@@ -51,11 +70,11 @@ def tone(path: Path, *args: object, rate=44100, channels=2, seconds=2) -> Path:
 
 def pixels(path: Path, *args: object, pix_fmt="rgb24", dtype=np.uint8, shape=(48, 64, 3)) -> np.ndarray:
     """All frames, as the command decodes them."""
-    raw = ffmpeg("-i", path, "-map", "0:v:0", *args, "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", pix_fmt, "-")
+    raw = reference("-i", path, "-map", "0:v:0", *args, "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", pix_fmt, "-")
     return np.frombuffer(raw, dtype).reshape(-1, *shape)
 
 
 def samples(path: Path, *args: object, channels=2, kind="f32le", dtype=np.float32) -> np.ndarray:
     """(time, channels), as the command decodes them."""
-    raw = ffmpeg("-i", path, "-map", "0:a:0", *args, "-f", kind, "-c:a", f"pcm_{kind}", "-")
+    raw = reference("-i", path, "-map", "0:a:0", *args, "-f", kind, "-c:a", f"pcm_{kind}", "-")
     return np.frombuffer(raw, dtype).reshape(-1, channels)

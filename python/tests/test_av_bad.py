@@ -127,6 +127,19 @@ def test_sizes_that_change(tmp_path):
     assert scaled.shape[0] == len(decode_packets(demux_video(path), None))
 
 
+def test_colours_that_change(tmp_path):
+    """The matrix and the range from which RGB is made are those of each frame."""
+    kinds = [("bt709", "tv"), ("smpte170m", "pc"), ("bt470bg", "tv")]
+    parts = [
+        make(tmp_path / f"{i}.h264", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-colorspace", space, "-color_range", full, seconds=0.4)
+        for i, (space, full) in enumerate(kinds)
+    ]
+    path = tmp_path / "all.h264"
+    path.write_bytes(b"".join(part.read_bytes() for part in parts))
+    found = np.asarray(convert_frames(decode_packets(demux_video(path), strict=True)))
+    np.testing.assert_array_equal(found, np.concatenate([pixels(part) for part in parts]))
+
+
 def test_no_timestamps(tmp_path):
     path = make(tmp_path / "raw.h264", "-c:v", "libx264", "-bf", "2", "-pix_fmt", "yuv420p")
     frames = decode_packets(demux_video(path), strict=True)

@@ -28,7 +28,7 @@ from stoker.io import (
     get_video_filter_desc,
 )
 
-from av import make, needs_ffmpeg, pixels, samples, tone
+from av import make, needs, needs_ffmpeg, pixels, samples, tone
 
 pytestmark = needs_ffmpeg
 
@@ -46,6 +46,7 @@ VIDEOS = {
     "vp8.webm": ["-c:v", "libvpx", "-g", "10"],
     "vp9.webm": ["-c:v", "libvpx-vp9", "-g", "10"],
     "mjpeg.avi": ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p"],
+    "av1.mkv": ["-c:v", "libaom-av1", "-cpu-used", "8", "-g", "10"],
     "ffv1.mkv": ["-c:v", "ffv1", "-pix_fmt", "yuv444p"],
     "raw.nut": ["-c:v", "rawvideo", "-pix_fmt", "rgb24"],
 }  # fmt: skip
@@ -71,7 +72,10 @@ def media(folder, name, maker, options):
     return path if path.exists() else maker(path, *options)
 
 
-@pytest.fixture(scope="module", params=VIDEOS)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(v, marks=needs("decoders", "libdav1d") if v.startswith("av1") else []) for v in VIDEOS],
+)
 def video(folder, request):
     return media(folder, request.param, make, VIDEOS[request.param])
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+from pathlib import Path
+
 import pytest
 
 import stoker
 from stoker.io import utils
 
-from av import make, needs_ffmpeg
+from av import make, needs_ffmpeg, reference
 from support import ok, script
 
 
@@ -16,6 +21,40 @@ def test_versions_are_those_of_the_command():
     versions = utils.get_ffmpeg_versions()
     assert {"libavutil", "libavcodec", "libavformat", "libavfilter"} <= set(versions)
     assert all(len(version) == 3 and version[0] > 0 for version in versions.values())
+    lines = re.findall(r"^(lib\w+) +(\d+)\. *(\d+)\. *(\d+) /", reference("-version").decode(), re.MULTILINE)
+    command = {name: tuple(map(int, version)) for name, *version in lines}
+    assert versions == {name: command[name] for name in versions}
+
+
+PRINT_VERSION = """
+import stoker, stoker.io.utils
+try:
+    print(stoker.io.utils.get_ffmpeg_versions()["libavformat"][0])
+except stoker.UnsupportedError as error:
+    print(error)
+"""
+
+
+@needs_ffmpeg
+def test_one_of_several_modules_is_chosen_by_its_number():
+    """Of a build with modules for several major versions each can be asked for; otherwise the newest is loaded."""
+    folder = Path(stoker._stoker.__file__).parent
+    there = sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("stoker-av-*.so"))
+    for major in there:
+        assert ok(PRINT_VERSION, STOKER_AV_MODULE=str(major)) == f"{major}\n"
+    assert ok(PRINT_VERSION, STOKER_AV_MODULE="") == f"{there[-1]}\n"
+    assert ok(PRINT_VERSION, STOKER_AV_MODULE="58") == "STOKER_AV_MODULE: there is no stoker-av-58.so\n"
+
+
+@needs_ffmpeg
+def test_a_module_that_does_not_load_leaves_the_one_before(tmp_path):
+    copied = shutil.copytree(Path(stoker.__file__).parent, tmp_path / "stoker")
+    (copied / "stoker-av-71.so").write_bytes(b"no library")
+    text = ok(PRINT_VERSION, PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}", STOKER_AV_MODULE="")
+    assert text == ok(PRINT_VERSION, STOKER_AV_MODULE="")
+    text = ok(PRINT_VERSION, PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}", STOKER_AV_MODULE="71")
+    assert text.startswith("STOKER_AV_MODULE: ")
+    assert "stoker-av-71.so" in text
 
 
 @needs_ffmpeg

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from stoker.io import Decoder, Demuxer, convert_frames, decode_packets, demux_video, load_video, to_numpy
+from stoker.io import Decoder, Demuxer, convert_frames, decode_packets, demux_video, load_video, to_numpy, utils
 
 from av import make, needs_ffmpeg
 
@@ -79,7 +79,8 @@ def test_memory_is_used_again(tmp_path):
     del first
     gc.collect()
     third = to_numpy(convert_frames(decoder_step(decoder, packets)))
-    assert address(third) == where
+    alone = utils.get_ffmpeg_versions()["libavfilter"][0] < 10  # else it is the filters that convert
+    assert address(third) == where or not alone
     assert np.array_equal(third, wanted) and np.array_equal(second, wanted)
 
 

@@ -1,8 +1,9 @@
 /*
- * What differs between FFmpeg 5.1, 6, 7 and 8, and nothing else: no other file asks for a version.
+ * What differs between FFmpeg 5.1, 6, 7, 8 and 9, and nothing else: no other file asks for a
+ * version.
  *
- * libavformat 59 is FFmpeg 5, 60 is 6, 61 is 7, 62 is 8; 5.1 is the oldest, for its channel
- * layouts.
+ * libavformat 59 is FFmpeg 5, 60 is 6, 61 is 7, 62 is 8, 63 is 9; 5.1 is the oldest, for its
+ * channel layouts.
  */
 #ifndef STK_AV_COMPAT_H
 #define STK_AV_COMPAT_H
@@ -21,8 +22,14 @@
 /* 6.1: side data of a stream is part of its codec parameters. */
 #define COMPAT_PAR_SIDE_DATA (LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 30, 100))
 
-/* 7.0: frames and filter inputs know colour space and range. */
+/* 7.0: filters are told the colour space and range of what comes in, which must stay the same. */
 #define COMPAT_FILTER_COLOR (LIBAVFILTER_VERSION_INT >= AV_VERSION_INT(10, 1, 100))
+#if COMPAT_FILTER_COLOR
+#define compat_same_color(a, b) \
+    ((a)->colorspace == (b)->colorspace && (a)->color_range == (b)->color_range)
+#else
+#define compat_same_color(a, b) ((void)(a), (void)(b), true)
+#endif
 
 /* 6.0: the duration of a frame has this name. */
 #if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)

@@ -93,7 +93,7 @@ static bool fits(const AVFrame *a, const AVFrame *b, bool audio)
     if (audio)
         return a->sample_rate == b->sample_rate &&
                !av_channel_layout_compare(&a->ch_layout, &b->ch_layout);
-    return a->width == b->width && a->height == b->height;
+    return a->width == b->width && a->height == b->height && compat_same_color(a, b);
 }
 
 static stk_err pull(av_filter *f, const av_filter_input *input, stk_frames *out, stk_av_call *call)

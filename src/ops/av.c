@@ -18,7 +18,7 @@
 #endif
 
 enum {
-    NEWEST = 72, /* major versions of libavformat: 59 is that of FFmpeg 5, 62 that of FFmpeg 8 */
+    NEWEST = 72, /* major versions of libavformat: 59 is that of FFmpeg 5, 63 that of FFmpeg 9 */
     OLDEST = 59,
 };
 
@@ -49,12 +49,15 @@ static const stk_av_table *open_module(const char *path, char *why, size_t size)
     return NULL;
 }
 
-/* The newest module in a folder that loads; *why: why the newest one there did not.  "": none. */
-static const stk_av_table *search(const char *folder, char *why, size_t size)
+/* The newest module in a folder that loads, or the one of a major version; *why: why the newest one
+ * there did not.  "": none. */
+static const stk_av_table *search(const char *folder, const char *only, char *why, size_t size)
 {
     const stk_av_table *table = NULL;
     for (int major = NEWEST; *folder && major >= OLDEST && !table; major--) {
-        char path[PATH_MAX], reason[1024];
+        char path[PATH_MAX], reason[1024], number[16];
+        snprintf(number, sizeof(number), "%d", major);
+        if (only && strcmp(only, number)) continue;
         const int n = snprintf(path, sizeof(path), "%s/stoker-av-%d.so", folder, major);
         if (n < 0 || (size_t)n >= sizeof(path) || access(path, F_OK)) continue;
         table = open_module(path, reason, sizeof(reason));
@@ -79,7 +82,8 @@ static bool own_folder(char folder[PATH_MAX])
 }
 
 /* Folders of Python's packages, below the one that `folder`, bin, is in. */
-static const stk_av_table *search_packages(const char *folder, char *why, size_t size)
+static const stk_av_table *search_packages(const char *folder, const char *only, char *why,
+                                           size_t size)
 {
     char pattern[PATH_MAX + 64];
     glob_t found = {0};
@@ -87,39 +91,51 @@ static const stk_av_table *search_packages(const char *folder, char *why, size_t
     snprintf(pattern, sizeof(pattern), "%s/../lib/python3*/site-packages/stoker", folder);
     const bool any = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
     for (size_t i = 0; any && i < found.gl_pathc && !table; i++)
-        table = search(found.gl_pathv[i], why, size);
+        table = search(found.gl_pathv[i], only, why, size);
     globfree(&found);
     return table;
 }
 
-static const stk_av_table *search_beside(const char *folder, char *why, size_t size)
+static const stk_av_table *search_beside(const char *folder, const char *only, char *why,
+                                         size_t size)
 {
     static const char *const places[] = {"", "/stoker", "/../lib/stoker"};
     const stk_av_table *table = NULL;
     for (size_t i = 0; i < sizeof(places) / sizeof(*places) && !table; i++) {
         char place[PATH_MAX + 16];
         snprintf(place, sizeof(place), "%s%s", folder, places[i]);
-        table = search(place, why, size);
+        table = search(place, only, why, size);
     }
-    return table ? table : search_packages(folder, why, size);
+    return table ? table : search_packages(folder, only, why, size);
 }
 
-static const stk_av_table *search_all(stk_diag *diag)
+static const stk_av_table *search_all(const char *only, char *why, size_t size)
 {
-    char why[1024] = "", folder[PATH_MAX];
-    const char *named = getenv("STOKER_AV_MODULE");
+    char folder[PATH_MAX];
     const stk_av_table *table = NULL;
-    if (named && *named) {
-        table = open_module(named, why, sizeof(why));
-        if (!table) stk_diag_set(diag, STK_EUNSUPPORTED, "STOKER_AV_MODULE: %s", why);
-        return table;
-    }
-    if (own_folder(folder)) table = search_beside(folder, why, sizeof(why));
-    if (!table) table = search(STK_MODULE_DIR, why, sizeof(why));
-    if (!table)
+    if (own_folder(folder)) table = search_beside(folder, only, why, size);
+    return table ? table : search(STK_MODULE_DIR, only, why, size);
+}
+
+/* The one that STOKER_AV_MODULE names by its file or its number, or the newest. */
+static const stk_av_table *choose(stk_diag *diag)
+{
+    char why[1024] = "";
+    const char *named = getenv("STOKER_AV_MODULE");
+    if (named && !*named) named = NULL;
+    const bool number = named && strspn(named, "0123456789") == strlen(named);
+    const stk_av_table *table = named && !number ? open_module(named, why, sizeof(why))
+                                                 : search_all(named, why, sizeof(why));
+    if (table) return table;
+    if (number && !*why)
+        stk_diag_set(diag, STK_EUNSUPPORTED, "STOKER_AV_MODULE: there is no stoker-av-%s.so",
+                     named);
+    else if (named)
+        stk_diag_set(diag, STK_EUNSUPPORTED, "STOKER_AV_MODULE: %s", why);
+    else
         stk_diag_set(diag, STK_EUNSUPPORTED, "%s%s%s", HOW, *why ? "; a module did not load: " : "",
                      why);
-    return table;
+    return NULL;
 }
 
 const stk_av_table *stk_av_get(stk_diag *diag)
@@ -128,7 +144,7 @@ const stk_av_table *stk_av_get(stk_diag *diag)
     if (table) return table;
     pthread_mutex_lock(&loading);
     table = atomic_load_explicit(&loaded, memory_order_acquire);
-    if (!table) table = search_all(diag);
+    if (!table) table = choose(diag);
     atomic_store_explicit(&loaded, table, memory_order_release);
     pthread_mutex_unlock(&loading);
     return table;

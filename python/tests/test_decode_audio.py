@@ -234,3 +234,29 @@ def test_a_file_without_end(tmp_path):
     path.write_bytes(ffmpeg("-f", "lavfi", "-i", "sine=440:d=2", "-c:a", "flac", "-f", "matroska", "-"))
     got, mask = sound([path], ops.decode_audio(1, where="middle"))
     assert got.shape == (1, 1, 44100) and mask.all()
+
+
+def test_no_damage_does_more_than_fail_a_sample(tmp_path):
+    rng = np.random.default_rng(7)
+    paths = []
+    for name in ("mp3.mp3", "flac.flac", "aac.m4a", "pcm.wav", "opus.webm"):
+        data = tone(tmp_path / name, *ALL[name], seconds=0.6).read_bytes()
+        for i in range(40):
+            damaged = np.frombuffer(data, np.uint8)[: len(data) * i // 20 if i < 20 else len(data)].copy()
+            if i >= 20:
+                at = rng.integers(0, len(data) if i % 2 else 400, int(rng.choice([1, 3, 30])))
+                damaged[at] ^= rng.integers(1, 256, len(at), np.uint8)
+            paths.append(tmp_path / f"{i:02}.{name}")
+            paths[-1].write_bytes(damaged.tobytes())
+    for options in ({"where": "random"}, {"where": "start", "strict": False}):
+        op = ops.decode_audio(0.3, sample_rate=16000, channels=1, **options)
+        found, pipeline = run(source.List(paths), op, 1000, "skip")
+        assert len(np.asarray(found[0].id)) + pipeline.stats()["failed"] == len(paths)
+        assert np.isfinite(np.asarray(found[0].image)).all()
+
+
+def test_one_channel_becomes_two(tmp_path):
+    path = tone(tmp_path / "one.wav", channels=1)
+    got, _ = sound([path], ops.decode_audio(1, channels=2))
+    want = samples(path, "-af", "aformat=channel_layouts=stereo")
+    assert np.array_equal(got[0].T, want[:44100]) and np.array_equal(got[0, 0], got[0, 1])

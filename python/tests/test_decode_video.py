@@ -244,3 +244,21 @@ def test_arguments():
     op = ops.decode_video(8, stride=2, size=224, where="random")
     assert pickle.loads(pickle.dumps(op)) == op
     assert repr(op) == "decode_video(frames=8, stride=2, size=(224, 224), where='random')"
+
+
+def test_no_damage_does_more_than_fail_a_sample(tmp_path):
+    rng = np.random.default_rng(7)
+    paths = []
+    for name in ("h264.mp4", "vp9.webm", "mpeg4.avi", "h264.ts"):
+        data = make(tmp_path / name, *VIDEOS[name], seconds=0.6).read_bytes()
+        for i in range(40):
+            damaged = np.frombuffer(data, np.uint8)[: len(data) * i // 20 if i < 20 else len(data)].copy()
+            if i >= 20:
+                at = rng.integers(0, len(data) if i % 2 else 600, int(rng.choice([1, 3, 30])))
+                damaged[at] ^= rng.integers(1, 256, len(at), np.uint8)
+            paths.append(tmp_path / f"{i:02}.{name}")
+            paths[-1].write_bytes(damaged.tobytes())
+    for op in (ops.decode_video(4, stride=2, size=16, where="random"), ops.decode_video(6, size=16, where="all")):
+        found, pipeline = run(source.List(paths), op, 1000, "skip")
+        assert len(np.asarray(found[0].id)) + pipeline.stats()["failed"] == len(paths)
+        assert 40 < pipeline.stats()["failed"] < 120

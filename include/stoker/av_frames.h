@@ -64,9 +64,9 @@ STK_API STK_NODISCARD stk_err stk_frames_pick(const stk_frames *frames, const si
 STK_API STK_NODISCARD stk_err stk_frames_spec(const stk_frames *const *frames, size_t n,
                                               bool batched, stk_spec *out, stk_diag *diag);
 
-/* The memory of the array that one object makes, without a copy, where its pictures lie in one piece
- * that no other frames share; otherwise *out is NULL, which is no error: copy.  The object must not
- * be used afterwards, but to give it back. */
+/* The memory of the array that one object makes, without a copy, where its pictures lie in one
+ * piece that no other frames share; otherwise *out is NULL, which is no error: copy.  The object
+ * must not be used afterwards, but to give it back. */
 STK_API STK_NODISCARD stk_err stk_frames_memory(const stk_frames *frames, stk_buffer **out,
                                                 stk_diag *diag);
 

@@ -1,6 +1,5 @@
 #include "av/scale.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <libavutil/pixdesc.h>
@@ -8,10 +7,11 @@
 
 #include "av/module.h"
 
-#define ROW_ALIGN 64         /* bytes: so libswscale takes the same way as into padded rows */
-#define MPEG2_CHROMA 128     /* between two rows, as the filter scale has it for yuv420p */
-#define ROOM_LIMIT (1 << 30) /* bytes that are promised to one call */
-#define WASTE 4              /* a block so many times too large is not used */
+#define ROW_ALIGN 64          /* bytes: so libswscale takes the same way as into padded rows */
+#define MPEG2_CHROMA 128      /* between two rows, as the filter scale has it for yuv420p */
+#define ROOM_LIMIT (1 << 30)  /* bytes that are promised to one call */
+#define MOST_PIXELS (1 << 14) /* of a side */
+#define WASTE 4               /* a block so many times too large is not used */
 
 /* --- the text --- */
 
@@ -19,12 +19,13 @@
 static int number(const char **text, const char *name, char end)
 {
     const size_t n = strlen(name);
+    int value = 0;
     if (strncmp(*text, name, n) != 0) return 0;
-    char *stop;
-    const long value = strtol(*text + n, &stop, 10);
-    if (*stop != end || value < 1 || value > 1 << 14) return 0;
-    *text = stop + 1;
-    return (int)value;
+    const char *at = *text + n;
+    for (; *at >= '0' && *at <= '9' && value <= MOST_PIXELS; at++) value = 10 * value + (*at - '0');
+    if (*at != end || value > MOST_PIXELS) return 0;
+    *text = at + 1;
+    return value;
 }
 
 static bool read_scale(av_scale *s, const char **text)

@@ -207,6 +207,25 @@ static PyObject *op_get_takes(PyObject *op, void *closure)
     return PyUnicode_FromString(stk_kind_str(stk_op_get_class(((Op *)op)->core)->in));
 }
 
+static PyObject *op_get_adds(PyObject *op, void *closure)
+{
+    (void)closure;
+    const stk_op *core = ((Op *)op)->core;
+    const stk_op_class *cls = stk_op_get_class(core);
+    const char *name;
+    stk_spec spec = {0};
+    PyObject *names = PyList_New(0);
+    for (size_t i = 0; names && cls->adds && (name = cls->adds(stk_op_params(core), i, &spec));
+         i++) {
+        PyObject *text = ext_text(name);
+        if (!text || PyList_Append(names, text) < 0) Py_CLEAR(names);
+        Py_XDECREF(text);
+    }
+    PyObject *result = names ? PyList_AsTuple(names) : NULL;
+    Py_XDECREF(names);
+    return result;
+}
+
 static PyObject *op_repr(PyObject *op)
 {
     const stk_op *core = ((Op *)op)->core;
@@ -235,6 +254,7 @@ static void op_dealloc(PyObject *op)
 static PyGetSetDef op_getset[] = {
     {"name", op_get_name, NULL, PyDoc_STR("What it is called: \"decode_image\"."), NULL},
     {"takes", op_get_takes, NULL, PyDoc_STR("What it is given: \"keys\", \"bytes\"..."), NULL},
+    {"adds", op_get_adds, NULL, PyDoc_STR("Names of the parts that it adds to samples."), NULL},
     {NULL, NULL, NULL, NULL, NULL}, /* end */
 };
 

@@ -12,6 +12,7 @@ import stoker
 from av import ffmpeg, needs_ffmpeg
 from stoker import PipelineBuilder, ops, source
 from stoker.errors import UnsupportedError
+from stoker.pipeline.defs import MAIN_PROCESS, ProcessPoolExecutorConfig
 from support import failing
 
 RATE = 1000
@@ -248,3 +249,17 @@ def test_as_the_ffmpeg_command(tmp_path, codec):
     raw = ffmpeg("-i", path, "-f", "f32le", "-c:a", "pcm_f32le", "-")
     got, mask = sound([path], ops.decode_wav(1, sample_rate=8000, channels=2))
     assert mask.all() and np.array_equal(got[0].T, np.frombuffer(raw, "f4").reshape(-1, 2))
+
+
+def test_parts_leave_a_region_in_batches(tmp_path):
+    paths = save(tmp_path, [wav(ramp(30))] * 6)
+
+    def inside():
+        builder = PipelineBuilder().add_source(source.List(paths)).pipe(ops.read())
+        return builder.to(ProcessPoolExecutorConfig(1)).pipe(ops.decode_wav(0.05))
+
+    pipeline = inside().batch(3).to(MAIN_PROCESS).add_sink(1).build(num_threads=1)
+    with pipeline.auto_stop():
+        assert [np.asarray(batch["mask"]).sum() for batch in pipeline] == [90, 90]
+    with pytest.raises(ValueError, match="adds parts to samples, which leave a region in batches only"):
+        inside().to(MAIN_PROCESS).batch(3).add_sink(1).build(num_threads=1)

@@ -394,6 +394,12 @@ class PlanMaker:
         self._note(stage.name, stage.num_workers)
         self._on_loop.region(len(self.infos) - 1, stage, self._parts, batched)
         self._batched = stage.gives_batches(self._takes, batched)
+        for inner in () if self._batched else stage.stages:
+            if isinstance(inner, PipeConfig) and isinstance(inner.op, Op) and inner.op._handle(self._parts).adds:
+                raise ValueError(
+                    f"stage {inner.name}: {inner.op!r} adds parts to samples, which leave a region in batches only: "
+                    "put batch() behind it, into the region"
+                )
 
     def _variants(self, plan: _stoker.Plan, stage: PathVariantsConfig) -> None:
         self._router(plan, stage)

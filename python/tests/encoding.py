@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from stoker.io import (
     Muxer,
@@ -13,7 +14,14 @@ from stoker.io import (
     video_encode_config,
 )
 
+from av import needs
+
 HEIGHT, WIDTH, RATE = 48, 64, 25
+
+
+def coded(name, encoder, *rest):
+    """A parameter of a test, which is skipped where this FFmpeg was built without the encoder."""
+    return pytest.param(name, encoder, *rest, marks=needs("encoders", encoder))
 
 
 def clip(n=20, pix_fmt="rgb24"):

@@ -23,8 +23,8 @@ from stoker.io import (
     video_encode_config,
 )
 
-from av import ffmpeg, make, needs_ffmpeg, pixels, samples
-from encoding import HEIGHT, RATE, WIDTH, audio, clip, encode, of, sound, video
+from av import ffmpeg, make, needs, needs_ffmpeg, pixels, samples
+from encoding import HEIGHT, RATE, WIDTH, audio, clip, coded, encode, of, sound, video
 from support import at_once
 
 pytestmark = needs_ffmpeg
@@ -38,9 +38,9 @@ pytestmark = needs_ffmpeg
         ("a.avi", "rawvideo", "bgr24", {}),
         ("a.mkv", "ffv1", "yuv420p", {}),
         ("a.mkv", "ffv1", "yuv444p", {}),
-        ("a.mkv", "libx264", "yuv420p", {"qp": "0"}),
-        ("a.mp4", "libx264", "yuv444p", {"qp": "0"}),
-        ("a.mkv", "libx264rgb", "rgb24", {"qp": "0"}),
+        coded("a.mkv", "libx264", "yuv420p", {"qp": "0"}),
+        coded("a.mp4", "libx264", "yuv444p", {"qp": "0"}),
+        coded("a.mkv", "libx264rgb", "rgb24", {"qp": "0"}),
         ("a.mov", "png", "rgb24", {}),
         ("a.mov", "png", "gray", {}),
     ],
@@ -61,7 +61,7 @@ def test_lossless_video(tmp_path, name, encoder, pix_fmt, options):
     ("name", "encoder", "pix_fmt", "options"),
     [
         ("a.mp4", None, "yuv420p", {}),
-        ("a.mp4", "libx264", "yuv420p", {"bit_rate": 2_000_000, "max_b_frames": 2, "gop_size": 10}),
+        coded("a.mp4", "libx264", "yuv420p", {"bit_rate": 2_000_000, "max_b_frames": 2, "gop_size": 10}),
         ("a.mp4", "mpeg4", "yuv420p", {"qscale": 2}),
         ("a.avi", "mpeg4", "yuv420p", {"bit_rate": 4_000_000, "max_b_frames": 1}),
         ("a.mkv", "mjpeg", "yuvj420p", {"qscale": 2}),
@@ -93,6 +93,7 @@ def test_options_reach_the_encoder(tmp_path):
     assert packed[0] > packed[1]
 
 
+@needs("encoders", "libx264")
 def test_key_frames_and_b_frames(tmp_path):
     config = video("yuv420p", gop_size=5, max_b_frames=0)
     path = encode(tmp_path / "a.mp4", [(config, clip(20, "yuv420p"), {"encoder": "libx264", "encoder_config": {"sc_threshold": "0"}})])
@@ -103,6 +104,7 @@ def test_key_frames_and_b_frames(tmp_path):
     assert packets.get_timestamps(raw=True) == packets.get_timestamps()  # without B-frames, in order
 
 
+@needs("encoders", "libx264")
 def test_colors_are_in_the_file(tmp_path):
     config = video("yuv420p", colorspace="bt709", color_primaries="bt709", color_trc="bt709")
     path = encode(tmp_path / "a.mp4", [(config, clip(5, "yuv420p"), {"encoder": "libx264"})])
@@ -124,13 +126,11 @@ def test_decoded_frames_are_encoded_again(tmp_path):
 
 def test_packets_can_be_decoded_at_once():
     config = video("yuv420p")
-    encoder = Muxer("never.mp4").add_encode_stream(config, encoder="libx264", encoder_config={"qp": "0"})
-    array = clip(30, "yuv420p")
-    packets = encoder.encode(of(array, config))
-    assert packets is None or packets.codec.name == "h264"
-    whole = Muxer("never.mp4").add_encode_stream(config, encoder="mpeg4")
-    assert whole.codec.width == WIDTH
-    assert decode_packets(whole.encode(of(array, config)), filter_desc=None).pix_fmt == "yuv420p"
+    encoder = Muxer("never.mp4").add_encode_stream(config, encoder="mpeg4")
+    assert encoder.codec.width == WIDTH
+    packets = encoder.encode(of(clip(30, "yuv420p"), config))
+    assert packets.codec.name == "mpeg4"
+    assert len(decode_packets(packets, filter_desc=None)) == 30
 
 
 def test_one_image_after_another(tmp_path):
@@ -168,7 +168,7 @@ def test_lossless_audio(tmp_path, name, encoder, sample_fmt, kind, channels):
 
 
 @pytest.mark.parametrize(
-    ("name", "encoder", "sample_fmt"), [("a.m4a", None, "fltp"), ("a.mp3", "libmp3lame", "fltp"), ("a.ogg", "libvorbis", "fltp")]
+    ("name", "encoder", "sample_fmt"), [("a.m4a", None, "fltp"), coded("a.mp3", "libmp3lame", "fltp"), coded("a.ogg", "libvorbis", "fltp")]
 )
 def test_lossy_audio(tmp_path, name, encoder, sample_fmt):
     array = sound(44100)
@@ -216,7 +216,7 @@ def test_sound_and_pictures(tmp_path, name):
     pictures, noise = clip(50, "yuv420p"), sound(88200)
     path = encode(
         tmp_path / name,
-        [(video("yuv420p"), pictures, {"encoder": "libx264"}), (audio(), noise, {"encoder": "aac"})],
+        [(video("yuv420p"), pictures, {"encoder": "mpeg4"}), (audio(), noise, {"encoder": "aac"})],
     )
     assert np.asarray(load_video(path)).shape == (50, HEIGHT, WIDTH, 3)
     assert abs(np.asarray(load_audio(path)).shape[1] - 88200) <= 2048
@@ -256,10 +256,10 @@ def test_flush_writes_what_waits(tmp_path):
 @pytest.mark.parametrize(
     ("name", "config", "options", "text"),
     [
-        ("a.mp4", video(), {"encoder": "libx264"}, r"'libx264' does not take the pixel format 'rgb24': it takes yuv420p, .*nv12"),
+        ("a.mp4", video(), {"encoder": "mpeg4"}, "'mpeg4' does not take the pixel format 'rgb24': it takes yuv420p$"),
         ("a.jpg", video(), {}, "'mjpeg' does not take the pixel format 'rgb24': it takes yuvj420p, "),
         ("a.wav", audio(), {}, "'pcm_s16le' does not take the sample format 'fltp': it takes s16"),
-        ("a.mp3", audio(rate=12345), {"encoder": "libmp3lame"}, "sample rate '12345': it takes 44100, 48000"),
+        ("a.mp2", audio("s16", rate=12345), {"encoder": "mp2"}, "sample rate '12345': it takes 44100, 48000"),
         ("a.mp4", video(), {"encoder": "nonsense"}, "no encoder of the name 'nonsense'"),
         ("a.wav", video(), {}, "'wav' has no video"),
         ("a.png", audio(), {}, "has no audio"),
@@ -279,7 +279,7 @@ def test_what_an_encoder_does_not_take(name, config, options, text):
         (video("yuv420p"), {"encoder": "aac"}, "'aac' is not for video"),
         (video("yuv420p"), {"encoder": "mpeg4", "encoder_config": {"foo": "bar"}}, "no option 'foo'"),
         (video("yuv420p", colorspace="bt7"), {"encoder": "mpeg4"}, "no colorspace 'bt7'"),
-        (video("yuv420p"), {"encoder": "libx264", "encoder_config": {"preset": "hurry"}}, "cannot be opened.*preset"),
+        (video("yuv420p"), {"encoder": "ffv1", "encoder_config": {"coder": "fast"}}, "cannot be opened.*coder"),
     ],
 )
 def test_wrong_configurations(config, options, text):

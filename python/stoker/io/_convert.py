@@ -157,9 +157,9 @@ def to_numba(buffer: ArrayInterface | CUDAArrayInterface) -> Any:
 def to_jax(buffer: ArrayInterface) -> Any:
     """The buffer as an array of JAX, which shares its memory where JAX can.  `NotInstalledError`: there is no JAX."""
     try:
-        import jax  # type: ignore[import-not-found,unused-ignore]
+        from jax import dlpack, numpy  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:
         raise NotInstalledError("to_jax needs JAX: pip install jax") from error
     if hasattr(buffer, "__dlpack__"):
-        return jax.dlpack.from_dlpack(buffer)
-    return jax.numpy.asarray(to_numpy(buffer))
+        return dlpack.from_dlpack(buffer)
+    return numpy.asarray(to_numpy(buffer))

@@ -94,9 +94,30 @@ STK_API void stk_decoder_free(stk_decoder **decoder);
  * NULL, with flush only.  `flush`: these were the last; afterwards it begins anew.  *out may hold
  * no frame.
  * STK_ECORRUPT: a packet that cannot be decoded, if strict, or if none could.
- * STK_EINVAL: wrong filters. */
-STK_API STK_NODISCARD stk_err stk_decoder_decode(stk_decoder *decoder, const stk_packets *packets,
+ * STK_EINVAL: wrong filters.  After a failure it begins anew. */
+STK_API STK_NODISCARD stk_err stk_decoder_decode(stk_decoder *decoder, stk_packets *packets,
                                                  bool flush, stk_frames **out, stk_diag *diag);
+
+/*
+ * The same in parts: what is put in waits, and a call decodes as much of it as its frames need.
+ *
+ *     stk_decoder_put(decoder, packets) ... stk_decoder_put(decoder, NULL): an end, as `flush`
+ *     stk_decoder_next, until it gives no frame: then nothing waits any more
+ */
+#define STK_DECODER_WAITING 64 /* packets objects and ends that may wait */
+
+/* The decoder has a reference of its own.  STK_ELIMIT: too many wait. */
+STK_API STK_NODISCARD stk_err stk_decoder_put(stk_decoder *decoder, stk_packets *packets,
+                                              stk_diag *diag);
+
+/* At most `max_frames`, 0 for any number, and no more once they have `max_bytes`, 0 for 16 MiB;
+ * none from both sides of an end.  Failures as above, after the frames that came before; what waits
+ * is dropped. */
+STK_API STK_NODISCARD stk_err stk_decoder_next(stk_decoder *decoder, size_t max_frames,
+                                               size_t max_bytes, stk_frames **out, stk_diag *diag);
+
+/* Packets that could not be decoded, since it was made.  Any thread. */
+STK_API size_t stk_decoder_failed(const stk_decoder *decoder);
 
 STK_END
 

@@ -35,7 +35,7 @@ static PyObject *av_decode(PyObject *module, PyObject *args)
 {
     PyObject *op, *from;
     int flush;
-    const stk_packets *packets = NULL;
+    stk_packets *packets = NULL;
     stk_frames *frames;
     stk_diag diag;
     stk_err err;
@@ -47,6 +47,58 @@ static PyObject *av_decode(PyObject *module, PyObject *args)
     err = stk_decoder_decode(decoder, packets, flush, &frames, &diag);
     Py_END_ALLOW_THREADS
     return err ? ext_raise(err, &diag) : ext_av_give(module, EXT_AV_FRAMES, frames, NULL);
+}
+
+static PyObject *av_decoder_put(PyObject *module, PyObject *args)
+{
+    PyObject *op, *from;
+    stk_packets *packets = NULL;
+    stk_diag diag;
+    if (!PyArg_ParseTuple(args, "OO:av_decoder_put", &op, &from)) return NULL;
+    stk_decoder *decoder = ext_av_borrow(module, op, EXT_AV_DECODER);
+    if (!decoder) return NULL;
+    if (from != Py_None && !(packets = ext_av_borrow(module, from, EXT_AV_PACKETS))) return NULL;
+    const stk_err err = stk_decoder_put(decoder, packets, &diag);
+    if (err) return ext_raise(err, &diag);
+    Py_RETURN_NONE;
+}
+
+static PyObject *av_decoder_next(PyObject *module, PyObject *args)
+{
+    PyObject *op;
+    Py_ssize_t max_frames, max_bytes;
+    stk_frames *frames;
+    stk_diag diag;
+    stk_err err;
+    if (!PyArg_ParseTuple(args, "Onn:av_decoder_next", &op, &max_frames, &max_bytes)) return NULL;
+    stk_decoder *decoder = ext_av_borrow(module, op, EXT_AV_DECODER);
+    if (!decoder) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    err = stk_decoder_next(decoder, (size_t)max_frames, (size_t)max_bytes, &frames, &diag);
+    Py_END_ALLOW_THREADS
+    return err ? ext_raise(err, &diag) : ext_av_give(module, EXT_AV_FRAMES, frames, NULL);
+}
+
+/* PyMem_Free; NULL with an exception. */
+static size_t *indices_of(PyObject *tuple)
+{
+    const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+    size_t *indices = PyMem_Calloc(n ? (size_t)n : 1, sizeof(*indices));
+    if (!indices) PyErr_NoMemory();
+    for (Py_ssize_t i = 0; indices && i < n; i++) {
+        indices[i] = PyLong_AsSize_t(PyTuple_GET_ITEM(tuple, i));
+        if (indices[i] == (size_t)-1 && PyErr_Occurred()) {
+            PyMem_Free(indices);
+            return NULL;
+        }
+    }
+    return indices;
+}
+
+static PyObject *av_decoder_failed(PyObject *module, PyObject *op)
+{
+    const stk_decoder *decoder = ext_av_borrow(module, op, EXT_AV_DECODER);
+    return decoder ? PyLong_FromSize_t(stk_decoder_failed(decoder)) : NULL;
 }
 
 /* --- frames --- */
@@ -119,15 +171,8 @@ static PyObject *av_frames_pick(PyObject *module, PyObject *args)
     const stk_frames *frames = ext_av_borrow(module, op, EXT_AV_FRAMES);
     if (!frames) return NULL;
     const Py_ssize_t n = PyTuple_GET_SIZE(list);
-    size_t *indices = PyMem_Calloc(n ? (size_t)n : 1, sizeof(*indices));
-    if (!indices) return PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < n; i++) {
-        indices[i] = PyLong_AsSize_t(PyTuple_GET_ITEM(list, i));
-        if (indices[i] == (size_t)-1 && PyErr_Occurred()) {
-            PyMem_Free(indices);
-            return NULL;
-        }
-    }
+    size_t *indices = indices_of(list);
+    if (!indices) return NULL;
     const stk_err err = stk_frames_pick(frames, indices, (size_t)n, (stk_media)media, &out, &diag);
     PyMem_Free(indices);
     return err ? ext_raise(err, &diag) : ext_av_give(module, EXT_AV_FRAMES, out, NULL);
@@ -260,6 +305,12 @@ static PyObject *av_storage(PyObject *module, PyObject *arg)
 PyMethodDef ext_av_frames_functions[] = {
     EXT_AV_KEYWORDS(av_decoder, "A decoder; use stoker.io.Decoder."),
     {"av_decode", av_decode, METH_VARARGS, PyDoc_STR("av_decode(decoder, packets, flush): frames")},
+    {"av_decoder_put", av_decoder_put, METH_VARARGS,
+     PyDoc_STR("av_decoder_put(decoder, packets): they wait; None: an end.")},
+    {"av_decoder_next", av_decoder_next, METH_VARARGS,
+     PyDoc_STR("av_decoder_next(decoder, max_frames, max_bytes): frames, of what waits")},
+    {"av_decoder_failed", av_decoder_failed, METH_O,
+     PyDoc_STR("Packets that could not be decoded, since it was made.")},
     {"av_frames_info", av_frames_info, METH_O, PyDoc_STR("What is known of frames.")},
     {"av_frames_times", av_frames_times, METH_O, PyDoc_STR("In units of their time base.")},
     {"av_frames_metadata", av_frames_metadata, METH_O, PyDoc_STR("Of the first frame.")},

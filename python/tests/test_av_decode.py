@@ -28,28 +28,10 @@ from stoker.io import (
     get_video_filter_desc,
 )
 
-from av import make, needs, needs_ffmpeg, pixels, samples, tone
+from av import VIDEOS, make, needs, needs_ffmpeg, pixels, samples, tone
 
 pytestmark = needs_ffmpeg
 
-VIDEOS = {
-    "h264.mp4": ["-c:v", "libx264", "-bf", "2", "-g", "10", "-pix_fmt", "yuv420p"],
-    "h264_open.mkv": ["-c:v", "libx264", "-bf", "3", "-g", "12", "-x264-params", "open-gop=1", "-pix_fmt", "yuv420p"],
-    "h264_long.mp4": ["-c:v", "libx264", "-bf", "4", "-g", "250", "-refs", "4", "-x264-params", "b-pyramid=normal", "-pix_fmt", "yuv420p"],
-    "h264_fields.mkv": ["-c:v", "libx264", "-bf", "2", "-g", "250", "-flags", "+ildct+ilme", "-x264-params", "tff=1", "-pix_fmt", "yuv420p"],
-    "mpeg4.mp4": ["-c:v", "mpeg4", "-g", "100", "-bf", "2"],
-    "h264.ts": ["-c:v", "libx264", "-bf", "2", "-g", "10", "-pix_fmt", "yuv420p"],
-    "h264_10.mp4": ["-c:v", "libx264", "-g", "10", "-pix_fmt", "yuv420p10le"],
-    "hevc_open.mp4": ["-c:v", "libx265", "-x265-params", "log-level=0:keyint=10:open-gop=1:bframes=3", "-tag:v", "hvc1"],
-    "mpeg4.avi": ["-c:v", "mpeg4", "-g", "10", "-bf", "2"],
-    "mpeg2_open.mpg": ["-c:v", "mpeg2video", "-g", "10", "-bf", "2"],
-    "vp8.webm": ["-c:v", "libvpx", "-g", "10"],
-    "vp9.webm": ["-c:v", "libvpx-vp9", "-g", "10"],
-    "mjpeg.avi": ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p"],
-    "av1.mkv": ["-c:v", "libaom-av1", "-cpu-used", "8", "-g", "10"],
-    "ffv1.mkv": ["-c:v", "ffv1", "-pix_fmt", "yuv444p"],
-    "raw.nut": ["-c:v", "rawvideo", "-pix_fmt", "rgb24"],
-}  # fmt: skip
 AUDIOS = {
     "pcm.wav": ["-c:a", "pcm_s16le"],
     "float.wav": ["-c:a", "pcm_f32le"],
@@ -156,6 +138,8 @@ VIDEO_FILTERS = {
     "one side": dict(scale_width=32, scale_height=-2),
     "cropped": dict(crop_width=20, crop_height=10),
     "slower": dict(frame_rate=(10, 1)),
+    "faster": dict(frame_rate=(50, 1)),
+    "odd": dict(frame_rate=(30000, 1001)),
     "trimmed": dict(timestamp=(0.5, 1)),
     "short": dict(num_frames=7),
     "padded": dict(num_frames=60),

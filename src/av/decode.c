@@ -2,37 +2,13 @@
 
 #include <libavutil/dict.h>
 
-#include "av/call.h"
-#include "av/filter.h"
-#include "av/frame_list.h"
+#include "av/decoder.h"
 #include "av/module.h"
-#include "av/packet_list.h"
-#include "av/scale.h"
 #include "base/alloc.h"
 
 #define DEFAULT_MAX_PIXELS ((int64_t)1 << 28)
 
-struct stk_decoder {
-    stk_media media;
-    AVRational time_base, frame_rate;
-    char *filter_text; /* NULL: none */
-    bool strict;
-    int64_t max_frames;
-    enum AVDiscard effort; /* what the options ask to leave out */
-
-    atomic_flag busy; /* guards everything below */
-    AVCodecContext *context;
-    AVPacket *packet;
-    AVFrame *frame;
-    av_filter filter;
-    av_scale scale;
-    size_t room;           /* pictures that this call may give */
-    int64_t first, end;    /* the window of the packets that are decoded, in time_base */
-    int64_t next;          /* when the next frame begins, where the stream does not say */
-    size_t given;          /* frames, since it began */
-    size_t failed, worked; /* packets */
-    stk_diag why;          /* of the first packet that failed */
-};
+enum { PART_BYTES = 16 << 20 }; /* that stk_decoder_next gives, where it is not told */
 
 /* --- making --- */
 
@@ -74,16 +50,6 @@ static stk_err open_codec(stk_decoder *d, const stk_av_codec *codec, const stk_d
     return err;
 }
 
-static void begin(stk_decoder *d)
-{
-    d->first = INT64_MIN;
-    d->end = INT64_MAX;
-    d->next = 0;
-    d->given = d->failed = d->worked = 0;
-    d->why = (stk_diag){0};
-    av_filter_fini(&d->filter);
-}
-
 static stk_err make(stk_decoder *d, const stk_av_codec *codec, const stk_decode_opts *opts,
                     stk_diag *diag)
 {
@@ -92,8 +58,8 @@ static stk_err make(stk_decoder *d, const stk_av_codec *codec, const stk_decode_
     d->frame_rate = codec->frame_rate;
     d->strict = opts->strict;
     d->max_frames = opts->max_frames;
+    atomic_init(&d->failed_ever, 0);
     atomic_flag_clear(&d->busy);
-    begin(d);
     if (opts->filter && *opts->filter) {
         const size_t n = strlen(opts->filter) + 1;
         if (!(d->filter_text = stk_alloc(n))) return stk_diag_set(diag, STK_ENOMEM, "no memory");
@@ -106,6 +72,7 @@ static stk_err make(stk_decoder *d, const stk_av_codec *codec, const stk_decode_
     stk_av_call call;
     stk_av_enter(&call, diag);
     const stk_err err = open_codec(d, codec, opts, &call);
+    if (!err) stk_decoder_begin(d);
     stk_av_leave(&call);
     return err;
 }
@@ -132,6 +99,7 @@ void mod_decoder_free(stk_decoder **pd)
     if (!d) return;
     stk_av_call call;
     stk_av_enter(&call, NULL);
+    stk_decoder_pop_all(d);
     av_filter_fini(&d->filter);
     av_scale_fini(&d->scale);
     avcodec_free_context(&d->context);
@@ -144,189 +112,127 @@ void mod_decoder_free(stk_decoder **pd)
 
 /* --- decoding --- */
 
-static bool enough(const stk_decoder *d, const stk_frames *out)
+static stk_err enter(stk_decoder *d, stk_diag *diag)
 {
-    return d->max_frames && d->given + out->n >= (size_t)d->max_frames;
+    if (!atomic_flag_test_and_set_explicit(&d->busy, memory_order_acquire)) return STK_OK;
+    return stk_diag_set(diag, STK_EAGAIN,
+                        "the decoder is in use by another thread: one thread at a time may use it");
 }
 
-/* Whether the frame in d->frame is in the window; sets its time. */
-static bool inside(stk_decoder *d)
+static void leave(stk_decoder *d)
 {
-    AVFrame *f = d->frame;
-    const bool audio = d->media == STK_MEDIA_AUDIO;
-    if (f->best_effort_timestamp != AV_NOPTS_VALUE) f->pts = f->best_effort_timestamp;
-    if (f->pts == AV_NOPTS_VALUE) f->pts = d->next;
-    int64_t lasts = compat_duration(f);
-    if (audio && f->sample_rate > 0)
-        lasts = av_rescale_q_rnd(f->nb_samples, (AVRational){1, f->sample_rate}, d->time_base,
-                                 AV_ROUND_UP);
-    if (lasts <= 0) lasts = 1;
-    if (audio) stk_av_layout_guess(&f->ch_layout);
-    const bool fits = f->pts <= INT64_MAX - lasts;
-    d->next = fits ? f->pts + lasts : f->pts;
-    if (audio) return fits && d->next > d->first && f->pts < d->end;
-    return f->pts >= d->first && f->pts < d->end;
+    atomic_flag_clear_explicit(&d->busy, memory_order_release);
 }
 
-static stk_err give(stk_decoder *d, stk_frames *out, stk_av_call *call)
+/* `packets` NULL: an end, for which there is always room. */
+static stk_err put(stk_decoder *d, stk_packets *packets, stk_diag *diag)
 {
-    stk_err err;
-    if (!d->filter.graph && av_scale_fits(&d->scale, d->frame)) {
-        out->time_base = d->time_base;
-        out->frame_rate = d->frame_rate;
-        return av_scale_push(&d->scale, d->frame, d->room, out, call);
+    const size_t n = d->num_waiting;
+    if (packets && packets->media != d->media)
+        return stk_diag_set(diag, STK_EINVAL, "these packets are of another kind than the decoder");
+    if (packets && n >= STK_DECODER_WAITING)
+        return stk_diag_set(diag, STK_ELIMIT,
+                            "%zu parts wait to be decoded: take their frames before more come", n);
+    if (!packets && n && !d->waiting[n - 1]) return STK_OK;
+    d->waiting[d->num_waiting++] = packets ? mod_packets_ref(packets) : NULL;
+    return STK_OK;
+}
+
+stk_err mod_decoder_put(stk_decoder *d, stk_packets *packets, stk_diag *diag)
+{
+    stk_err err = enter(d, diag);
+    if (err) return err;
+    err = put(d, packets, diag);
+    leave(d);
+    return err;
+}
+
+/* All before an end is decoded. */
+static stk_err finish(stk_decoder *d, stk_diag *diag)
+{
+    if (!d->given && d->failed)
+        return stk_diag_set(diag, d->why.err, "none of %zu packets could be decoded: %s",
+                            d->failed + d->worked, d->why.text);
+    stk_decoder_pop(d);
+    stk_decoder_begin(d);
+    return STK_OK;
+}
+
+typedef struct part {
+    size_t max_frames, max_bytes;
+    bool ends; /* at an end */
+} part;
+
+static stk_err decode(stk_decoder *d, const part *p, stk_frames *out, stk_av_call *call)
+{
+    size_t before = 0; /* failed, before ends that are in `out` */
+    for (;;) {
+        stk_err err = stk_decoder_run(d, p->max_frames, p->max_bytes, out, call);
+        out->num_failed = before + d->failed;
+        if (err == STK_EAGAIN) return STK_OK;
+        if (err != STK_EEND) return err;
+        if (p->ends && out->n) return STK_OK; /* the next call goes on behind it */
+        if (!p->ends) before = out->num_failed;
+        err = finish(d, call->diag);
+        if (err) return err;
     }
-    if (d->filter_text) {
-        const av_filter_input input = {d->filter_text, d->media == STK_MEDIA_AUDIO, d->time_base,
-                                       d->frame_rate};
-        return av_filter_push(&d->filter, &input, d->frame, out, call);
-    }
-    out->time_base = d->time_base;
-    out->frame_rate = d->frame_rate;
-    err = stk_frames_add(out, d->frame);
-    return err ? stk_av_say(call, err, "no memory for frames") : STK_OK;
 }
 
-/* A packet that cannot be decoded; an error only if strict, or if there is no memory. */
-static stk_err note(stk_decoder *d, int rc, stk_av_call *call)
+/* With `busy`: what was decoded before an error comes first if it comes in parts. */
+static stk_err decode_part(stk_decoder *d, const part *p, stk_frames **out, stk_diag *diag)
 {
-    stk_diag *told = call->diag;
-    stk_diag here = {0};
-    call->diag = &here;
-    const stk_err err =
-        stk_av_fail(call, rc, "packet %zu cannot be decoded", d->failed + d->worked);
-    call->diag = told;
-    if (err == STK_ENOMEM || d->strict) {
-        stk_diag_set(told, err, "%s", here.text);
+    stk_err err = d->late;
+    if (err) {
+        if (diag) *diag = d->late_diag;
+        d->late = STK_OK;
         return err;
     }
-    if (!d->failed++) d->why = here;
-    return STK_OK;
-}
-
-static stk_err receive(stk_decoder *d, stk_frames *out, stk_av_call *call)
-{
-    while (!enough(d, out)) {
-        const int rc = avcodec_receive_frame(d->context, d->frame);
-        if (rc == AVERROR(EAGAIN) || rc == AVERROR_EOF) return STK_OK;
-        stk_err err = STK_OK;
-        if (rc < 0)
-            err = note(d, rc, call);
-        else if (inside(d))
-            err = give(d, out, call);
-        av_frame_unref(d->frame);
-        if (err || rc < 0) return err;
-    }
-    return STK_OK;
-}
-
-/* Whether frames that no other refers to can be told from their headers: of HEVC only those of the
- * highest layer are, which is not known here. */
-static bool tells_references(enum AVCodecID id)
-{
-    return id == AV_CODEC_ID_H264 || id == AV_CODEC_ID_MPEG1VIDEO || id == AV_CODEC_ID_MPEG2VIDEO ||
-           id == AV_CODEC_ID_MPEG4;
-}
-
-/* Frames before the window are decoded for those that refer to them, and the others not at all. */
-static void choose_effort(stk_decoder *d, const AVPacket *p)
-{
-    if (d->effort >= AVDISCARD_NONREF || !tells_references(d->context->codec_id)) return;
-    const bool early = p && d->first > INT64_MIN && p->pts != AV_NOPTS_VALUE && p->duration > 0 &&
-                       p->pts < d->first - p->duration;
-    d->context->skip_frame = early ? AVDISCARD_NONREF : d->effort;
-}
-
-static stk_err send(stk_decoder *d, const AVPacket *packet, stk_frames *out, stk_av_call *call)
-{
-    const bool partial = packet && (packet->flags & AV_PKT_FLAG_CORRUPT); /* it was cut, say */
-    if (partial) {
-        const stk_err err = note(d, AVERROR_INVALIDDATA, call);
-        if (err) return err;
-    }
-    choose_effort(d, packet);
-    const int rc = avcodec_send_packet(d->context, packet);
-    if (rc == AVERROR(EAGAIN)) return stk_av_say(call, STK_ECORRUPT, "the decoder takes no packet");
-    if (rc < 0 && rc != AVERROR_EOF) {
-        const stk_err err = partial ? STK_OK : note(d, rc, call);
-        if (err) return err;
-    }
-    else if (packet && !partial) {
-        d->worked++;
-    }
-    return receive(d, out, call);
-}
-
-static void set_window(stk_decoder *d, const stk_packets *packets)
-{
-    if (!packets->windowed) return;
-    d->first = stk_ticks(packets->window.start, d->time_base);
-    d->end = stk_ticks(packets->window.end, d->time_base);
-}
-
-static stk_err drain(stk_decoder *d, stk_frames *out, stk_av_call *call)
-{
-    stk_err err = enough(d, out) ? STK_OK : send(d, NULL, out, call);
-    const av_filter_input input = {d->filter_text, d->media == STK_MEDIA_AUDIO, d->time_base,
-                                   d->frame_rate};
-    if (!err && d->filter_text) err = av_filter_push(&d->filter, &input, NULL, out, call);
-    return err;
-}
-
-static void cut(stk_decoder *d, stk_frames *out)
-{
-    if (!d->max_frames) return;
-    while (out->n && d->given + out->n > (size_t)d->max_frames) av_frame_free(&out->list[--out->n]);
-}
-
-static stk_err decode(stk_decoder *d, const stk_packets *packets, bool flush, stk_frames *out,
-                      stk_av_call *call)
-{
-    stk_err err = STK_OK;
-    d->room = (packets ? packets->n : 0) + (size_t)d->context->has_b_frames + 1;
-    if (d->max_frames && d->room > (size_t)d->max_frames) d->room = (size_t)d->max_frames;
-    if (packets) set_window(d, packets);
-    for (size_t i = 0; packets && i < packets->n && !err && !enough(d, out); i++)
-        if (packets->list[i]->size) /* without, it carries a note for muxers */
-            err = send(d, packets->list[i], out, call);
-    if (flush && !err) err = drain(d, out, call);
+    err = stk_frames_make(d->media, out);
+    if (err) return stk_diag_set(diag, err, "no memory for frames");
+    stk_av_call call;
+    stk_av_enter(&call, &d->late_diag);
+    err = decode(d, p, *out, &call);
     av_scale_end(&d->scale);
-    cut(d, out);
-    d->given += out->n;
-    out->num_failed = d->failed;
-    if (!err && flush && !d->given && d->failed) {
-        stk_diag_set(call->diag, d->why.err, "none of %zu packets could be decoded: %s",
-                     d->failed + d->worked, d->why.text);
-        err = d->why.err;
+    if (err) {
+        stk_decoder_pop_all(d);
+        stk_decoder_begin(d);
     }
-    if (flush || err) {
-        avcodec_flush_buffers(d->context);
-        begin(d);
+    stk_av_leave(&call);
+    if (err && p->ends && (*out)->n) {
+        d->late = err;
+        return STK_OK;
     }
+    if (err && diag) *diag = d->late_diag;
+    if (err) mod_frames_unref(out);
     return err;
 }
 
-stk_err mod_decoder_decode(stk_decoder *d, const stk_packets *packets, bool flush, stk_frames **out,
+stk_err mod_decoder_next(stk_decoder *d, size_t max_frames, size_t max_bytes, stk_frames **out,
+                         stk_diag *diag)
+{
+    *out = NULL;
+    stk_err err = enter(d, diag);
+    if (err) return err;
+    const part p = {max_frames ? max_frames : SIZE_MAX, max_bytes ? max_bytes : PART_BYTES, true};
+    err = decode_part(d, &p, out, diag);
+    leave(d);
+    return err;
+}
+
+stk_err mod_decoder_decode(stk_decoder *d, stk_packets *packets, bool flush, stk_frames **out,
                            stk_diag *diag)
 {
     *out = NULL;
-    if (packets && packets->media != d->media)
-        return stk_diag_set(diag, STK_EINVAL, "these packets are of another kind than the decoder");
-    if (atomic_flag_test_and_set_explicit(&d->busy, memory_order_acquire))
-        return stk_diag_set(diag, STK_EAGAIN,
-                            "the decoder is in use by another thread: one thread at a time may "
-                            "use it");
-    stk_err err = stk_frames_make(d->media, out);
-    if (err) {
-        stk_diag_set(diag, err, "no memory for frames");
-    }
-    else {
-        stk_av_call call;
-        stk_av_enter(&call, diag);
-        err = decode(d, packets, flush, *out, &call);
-        stk_av_leave(&call);
-    }
-    if (err) mod_frames_unref(out);
-    atomic_flag_clear_explicit(&d->busy, memory_order_release);
+    stk_err err = enter(d, diag);
+    if (err) return err;
+    if (packets) err = put(d, packets, diag);
+    if (!err && flush) err = put(d, NULL, diag);
+    if (!err) err = decode_part(d, &(part){SIZE_MAX, SIZE_MAX, false}, out, diag);
+    leave(d);
     return err;
+}
+
+size_t mod_decoder_failed(const stk_decoder *d)
+{
+    return atomic_load_explicit(&d->failed_ever, memory_order_relaxed);
 }

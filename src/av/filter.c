@@ -87,7 +87,7 @@ static stk_err begin(av_filter *f, const av_filter_input *input, const AVFrame *
     return parse(f, input, call);
 }
 
-static bool fits(const AVFrame *a, const AVFrame *b, bool audio)
+static bool same(const AVFrame *a, const AVFrame *b, bool audio)
 {
     if (a->format != b->format) return false;
     if (audio)
@@ -96,44 +96,63 @@ static bool fits(const AVFrame *a, const AVFrame *b, bool audio)
     return a->width == b->width && a->height == b->height && compat_same_color(a, b);
 }
 
-static stk_err pull(av_filter *f, const av_filter_input *input, stk_frames *out, stk_av_call *call)
+bool av_filter_open(const av_filter *f)
 {
-    for (;;) {
-        const int rc = av_buffersink_get_frame(f->sink, f->got);
-        if (rc == AVERROR(EAGAIN) || rc == AVERROR_EOF) return STK_OK;
-        if (rc < 0) return stk_av_fail(call, rc, "filters '%s'", input->text);
-        out->time_base = av_buffersink_get_time_base(f->sink);
-        if (!input->audio) out->frame_rate = av_buffersink_get_frame_rate(f->sink);
-        const stk_err err = stk_frames_add(out, f->got);
-        av_frame_unref(f->got);
-        if (err) return stk_av_say(call, err, "no memory for frames");
-    }
+    return f->graph && !f->ended;
 }
 
-static stk_err finish(av_filter *f, const av_filter_input *input, stk_frames *out,
+bool av_filter_fits(const av_filter *f, const av_filter_input *input, const AVFrame *frame)
+{
+    return !f->graph || same(f->like, frame, input->audio);
+}
+
+stk_err av_filter_put(av_filter *f, const av_filter_input *input, AVFrame *frame, stk_av_call *call)
+{
+    if (!f->graph) {
+        const stk_err err = begin(f, input, frame, call);
+        if (err) {
+            av_filter_fini(f);
+            return err;
+        }
+    }
+    f->end = stk_frame_end(frame, input->audio, input->time_base, input->frame_rate);
+    const int rc = av_buffersrc_add_frame_flags(f->source, frame, AV_BUFFERSRC_FLAG_KEEP_REF);
+    if (rc >= 0 || rc == AVERROR_EOF) return STK_OK; /* filters like trim have had enough */
+    return stk_av_fail(call, rc, "filters '%s'", input->text);
+}
+
+stk_err av_filter_end(av_filter *f, const av_filter_input *input, stk_av_call *call)
+{
+    f->ended = true;
+    const int rc = av_buffersrc_close(f->source, f->end, 0);
+    if (rc >= 0 || rc == AVERROR_EOF) return STK_OK;
+    return stk_av_fail(call, rc, "filters '%s'", input->text);
+}
+
+/* What the filters gave.  Filters that were made anew may count in another unit. */
+static stk_err take(av_filter *f, bool audio, stk_frames *out, stk_av_call *call)
+{
+    const AVRational tb = av_buffersink_get_time_base(f->sink);
+    if (!out->n) {
+        out->time_base = tb;
+        if (!audio) out->frame_rate = av_buffersink_get_frame_rate(f->sink);
+    }
+    else if (av_cmp_q(out->time_base, tb) && f->got->pts != AV_NOPTS_VALUE) {
+        f->got->pts = av_rescale_q(f->got->pts, tb, out->time_base);
+    }
+    const stk_err err = stk_frames_add(out, f->got);
+    av_frame_unref(f->got);
+    return err ? stk_av_say(call, err, "no memory for frames") : STK_OK;
+}
+
+stk_err av_filter_get(av_filter *f, const av_filter_input *input, stk_frames *out,
                       stk_av_call *call)
 {
-    const int rc = av_buffersrc_add_frame_flags(f->source, NULL, 0);
-    if (rc < 0 && rc != AVERROR_EOF) return stk_av_fail(call, rc, "filters '%s'", input->text);
-    return pull(f, input, out, call);
-}
-
-stk_err av_filter_push(av_filter *f, const av_filter_input *input, AVFrame *frame, stk_frames *out,
-                       stk_av_call *call)
-{
-    stk_err err = STK_OK;
-    if (f->graph && (!frame || !fits(f->like, frame, input->audio))) {
-        err = finish(f, input, out, call);
-        if (!err || !frame) av_filter_fini(f);
-    }
-    if (!frame || err) return err;
-    if (!f->graph) err = begin(f, input, frame, call);
-    if (err) {
-        av_filter_fini(f);
-        return err;
-    }
-    const int rc = av_buffersrc_add_frame_flags(f->source, frame, AV_BUFFERSRC_FLAG_KEEP_REF);
-    if (rc == AVERROR_EOF) return pull(f, input, out, call); /* filters like trim have had enough */
-    if (rc < 0) return stk_av_fail(call, rc, "filters '%s'", input->text);
-    return pull(f, input, out, call);
+    if (!f->graph) return STK_EAGAIN;
+    const int rc = av_buffersink_get_frame(f->sink, f->got);
+    if (rc >= 0) return take(f, input->audio, out, call);
+    if (rc != AVERROR(EAGAIN) && rc != AVERROR_EOF)
+        return stk_av_fail(call, rc, "filters '%s'", input->text);
+    if (f->ended) av_filter_fini(f);
+    return STK_EAGAIN;
 }

@@ -15,6 +15,8 @@ typedef struct av_filter {
     AVFilterContext *source, *sink;
     AVFrame *like; /* the properties it was made for */
     AVFrame *got;
+    bool ended;  /* no more frames come */
+    int64_t end; /* of the last frame: fps, for one, repeats a frame as long as it lasts */
 } av_filter;
 
 typedef struct av_filter_input {
@@ -23,10 +25,24 @@ typedef struct av_filter_input {
     AVRational time_base, frame_rate;
 } av_filter_input;
 
-/* Puts a frame in, which keeps its reference; what comes out is added to `out`, with its time base.
- * `frame` NULL: the last one was put in. */
-STK_NODISCARD stk_err av_filter_push(av_filter *f, const av_filter_input *input, AVFrame *frame,
-                                     stk_frames *out, stk_av_call *call);
+/* Whether frames were put in, and no end. */
+bool av_filter_open(const av_filter *f);
+
+/* Whether such a frame may be put in: otherwise the filters must end first, and give all they have.
+ */
+bool av_filter_fits(const av_filter *f, const av_filter_input *input, const AVFrame *frame);
+
+/* Puts a frame in, which keeps its reference. */
+STK_NODISCARD stk_err av_filter_put(av_filter *f, const av_filter_input *input, AVFrame *frame,
+                                    stk_av_call *call);
+
+/* The last frame was put in. */
+STK_NODISCARD stk_err av_filter_end(av_filter *f, const av_filter_input *input, stk_av_call *call);
+
+/* Adds one frame to `out`, with its time base.  STK_EAGAIN: it has none; after its end it takes any
+ * frame again. */
+STK_NODISCARD stk_err av_filter_get(av_filter *f, const av_filter_input *input, stk_frames *out,
+                                    stk_av_call *call);
 
 /* Also of all zero. */
 void av_filter_fini(av_filter *f);

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
 
 #include "av/module.h"
@@ -17,6 +18,16 @@ stk_err stk_frames_make(stk_media media, stk_frames **out)
     return STK_OK;
 }
 
+static size_t bytes_of(const AVFrame *f)
+{
+    const int bytes =
+        f->width > 0
+            ? av_image_get_buffer_size((enum AVPixelFormat)f->format, f->width, f->height, 1)
+            : av_samples_get_buffer_size(NULL, f->ch_layout.nb_channels, f->nb_samples,
+                                         (enum AVSampleFormat)f->format, 1);
+    return bytes > 0 ? (size_t)bytes : 0;
+}
+
 stk_err stk_frames_add(stk_frames *f, AVFrame *from)
 {
     if (f->n == f->room) {
@@ -29,8 +40,22 @@ stk_err stk_frames_add(stk_frames *f, AVFrame *from)
     AVFrame *own = stk_fault() ? NULL : av_frame_alloc();
     if (!own) return STK_ENOMEM;
     av_frame_move_ref(own, from);
+    f->bytes += bytes_of(own);
     f->list[f->n++] = own;
     return STK_OK;
+}
+
+int64_t stk_frame_end(const AVFrame *f, bool audio, AVRational tb, AVRational frame_rate)
+{
+    int64_t lasts = compat_duration(f);
+    if (f->pts == AV_NOPTS_VALUE) return f->pts;
+    if (audio)
+        lasts = f->sample_rate > 0
+                    ? av_rescale_q(f->nb_samples, (AVRational){1, f->sample_rate}, tb)
+                    : 0;
+    else if (lasts <= 0 && frame_rate.num > 0 && frame_rate.den > 0)
+        lasts = av_rescale_q(1, av_inv_q(frame_rate), tb);
+    return lasts > 0 && f->pts <= INT64_MAX - lasts ? f->pts + lasts : f->pts;
 }
 
 stk_frames *mod_frames_ref(stk_frames *f)

@@ -14,6 +14,7 @@ struct stk_frames {
     AVRational time_base, frame_rate;
     AVFrame **list;
     size_t n, room;
+    size_t bytes; /* of their data */
     size_t num_failed;
 };
 
@@ -38,5 +39,7 @@ bool stk_pixels_of(enum AVPixelFormat format, stk_pixels *out);
 
 /* (height, width, components) and so on of one picture. */
 STK_NODISCARD stk_err stk_picture_spec(const AVFrame *f, stk_spec *out, stk_diag *diag);
+/* When a frame ends, in `tb`, which its times are in; AV_NOPTS_VALUE: not known. */
+int64_t stk_frame_end(const AVFrame *frame, bool audio, AVRational tb, AVRational frame_rate);
 
 #endif /* STK_AV_FRAME_LIST_H */

@@ -1,9 +1,8 @@
 /* The module's functions from bytes to an array, with every allocation of ours failing in turn. */
 #include <string.h>
 
-#include "av/call.h"
+#include "av/decoder.h"
 #include "av/module.h"
-#include "av/packet_list.h"
 #include "base/alloc.h"
 #include "tests/check.h"
 
@@ -46,8 +45,7 @@ static stk_err read_packets(stk_buffer *bytes, const stk_window *window, stk_pac
     return err;
 }
 
-static stk_err decode(const stk_packets *packets, const char *filter, stk_frames **out,
-                      stk_diag *diag)
+static stk_err decode(stk_packets *packets, const char *filter, stk_frames **out, stk_diag *diag)
 {
     stk_decoder *d;
     *out = NULL;
@@ -89,6 +87,105 @@ static void bytes_to_array(void)
     CHECK_EQ(mod_frames_copy(&one, 1, array, 200, &diag), STK_OK);
     for (int i = 0; i < 100; i++) CHECK_EQ(array[i], 100 + i);
     mod_frames_unref(&frames);
+    mod_packets_unref(&packets);
+    stk_buffer_unref(&wav);
+}
+
+/* All the frames of a decoder in which packets wait, counted. */
+static stk_err decode_parts(stk_decoder *d, size_t max_frames, size_t *parts, size_t *frames,
+                            stk_diag *diag)
+{
+    stk_err err;
+    stk_frames *some;
+    stk_frames_info info = {.num_frames = 1};
+    *parts = *frames = 0;
+    while (info.num_frames) {
+        err = mod_decoder_next(d, max_frames, 0, &some, diag);
+        if (err) return err;
+        mod_frames_get_info(some, &info);
+        mod_frames_unref(&some);
+        *frames += info.num_frames;
+        *parts += info.num_frames > 0;
+    }
+    return STK_OK;
+}
+
+static void in_parts(void)
+{
+    enum { TIMES = 3 };
+    stk_buffer *wav = wav_buffer();
+    stk_packets *packets;
+    stk_decoder *d;
+    stk_frames *frames;
+    stk_diag diag;
+    size_t n, parts, all;
+    CHECK_EQ(read_packets(wav, NULL, &packets, &diag), STK_OK);
+    const size_t each = packets->n;
+    CHECK_EQ(mod_decoder_new(packets->codec, NULL, &d, &diag), STK_OK);
+
+    for (int i = 0; i < TIMES; i++) CHECK_EQ(mod_decoder_put(d, packets, &diag), STK_OK);
+    CHECK_EQ(decode_parts(d, 1, &parts, &all, &diag), STK_OK);
+    CHECK_EQ(all, TIMES * each);
+    CHECK_EQ(parts, all);
+
+    for (int i = 0; i < TIMES; i++) { /* none from both sides of an end */
+        CHECK_EQ(mod_decoder_put(d, packets, &diag), STK_OK);
+        CHECK_EQ(mod_decoder_put(d, NULL, &diag), STK_OK);
+        CHECK_EQ(mod_decoder_put(d, NULL, &diag), STK_OK);
+    }
+    CHECK_EQ(decode_parts(d, 0, &parts, &all, &diag), STK_OK);
+    CHECK_EQ(all, TIMES * each);
+    CHECK_EQ(parts, TIMES);
+
+    for (n = 0; !mod_decoder_put(d, packets, &diag); n++) continue;
+    CHECK_EQ(n, STK_DECODER_WAITING);
+    CHECK_EQ(diag.err, STK_ELIMIT);
+    CHECK_EQ(mod_decoder_decode(d, NULL, true, &frames, &diag), STK_OK); /* an end fits */
+    CHECK_EQ(frames->n, n * each);
+    mod_frames_unref(&frames);
+    mod_decoder_free(&d);
+    mod_packets_unref(&packets);
+    stk_buffer_unref(&wav);
+}
+
+static void one_user_at_a_time(void)
+{
+    stk_buffer *wav = wav_buffer();
+    stk_packets *packets;
+    stk_decoder *d;
+    stk_frames *frames;
+    stk_diag diag;
+    CHECK_EQ(read_packets(wav, NULL, &packets, &diag), STK_OK);
+    CHECK_EQ(mod_decoder_new(packets->codec, NULL, &d, &diag), STK_OK);
+    CHECK(!atomic_flag_test_and_set(&d->busy));
+    CHECK_EQ(mod_decoder_put(d, packets, &diag), STK_EAGAIN);
+    CHECK_EQ(mod_decoder_next(d, 0, 0, &frames, &diag), STK_EAGAIN);
+    CHECK(!frames);
+    CHECK_EQ(mod_decoder_decode(d, packets, true, &frames, &diag), STK_EAGAIN);
+    CHECK(!frames && strstr(diag.text, "another thread"));
+    atomic_flag_clear(&d->busy);
+    CHECK_EQ(mod_decoder_put(d, packets, &diag), STK_OK);
+    mod_decoder_free(&d); /* with what waits */
+    mod_packets_unref(&packets);
+    stk_buffer_unref(&wav);
+}
+
+static void every_allocation_fails_in_parts(void)
+{
+    stk_buffer *wav = wav_buffer();
+    stk_packets *packets;
+    stk_err err;
+    CHECK_EQ(read_packets(wav, NULL, &packets, NULL), STK_OK);
+    TORTURE (err) {
+        stk_decoder *d = NULL;
+        size_t parts, frames;
+        err = mod_decoder_new(packets->codec, &(stk_decode_opts){.filter = "anull"}, &d, NULL);
+        if (!err) err = mod_decoder_put(d, packets, NULL);
+        if (!err) err = mod_decoder_put(d, NULL, NULL);
+        if (!err) err = decode_parts(d, 2, &parts, &frames, NULL);
+        CHECK(!err || err == STK_ENOMEM);
+        mod_decoder_free(&d);
+    }
     mod_packets_unref(&packets);
     stk_buffer_unref(&wav);
 }
@@ -240,4 +337,5 @@ static void streams(void)
 
 TESTS(TEST(bytes_to_array), TEST(streams), TEST(every_allocation_fails), TEST(cut_at_every_byte),
       TEST(serialized_packets_are_checked), TEST(a_reader_is_closed_once), TEST(windows_in_ticks),
-      TEST(cancelled))
+      TEST(cancelled), TEST(in_parts), TEST(one_user_at_a_time),
+      TEST(every_allocation_fails_in_parts))

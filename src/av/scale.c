@@ -183,9 +183,11 @@ static AVBufferRef *new_block(size_t size)
     return ref;
 }
 
-static bool begin_block(av_scale *s, size_t picture, size_t most)
+static bool begin_block(av_scale *s, size_t picture, const av_room *room)
 {
-    if (most > ROOM_LIMIT / picture) most = ROOM_LIMIT / picture;
+    const size_t limit = room->bytes < ROOM_LIMIT ? room->bytes : ROOM_LIMIT;
+    size_t most = (limit + picture - 1) / picture;
+    if (most > room->pictures) most = room->pictures;
     const size_t size = picture * (most ? most : 1) + ROW_ALIGN;
     if (!s->blocks || s->block_size < size || s->block_size / WASTE > size) {
         av_buffer_pool_uninit(&s->blocks);
@@ -204,12 +206,12 @@ void av_scale_end(av_scale *s)
 }
 
 /* An empty picture in s->made, which holds on to the block. */
-static bool place(av_scale *s, const AVFrame *f, size_t most)
+static bool place(av_scale *s, const AVFrame *f, const av_room *room)
 {
     const int width = width_of(s, f), height = height_of(s, f), row = width * bytes_of_pixel(s);
     const size_t picture = (size_t)row * (size_t)height;
     if (s->block && s->block_size - s->used < picture + ROW_ALIGN) av_buffer_unref(&s->block);
-    if (!s->block && !begin_block(s, picture, most)) return false;
+    if (!s->block && !begin_block(s, picture, room)) return false;
     AVFrame *to = s->made;
     if (!(to->buf[0] = av_buffer_ref(s->block)) || av_frame_copy_props(to, f) < 0) return false;
     to->format = s->format;
@@ -224,11 +226,11 @@ static bool place(av_scale *s, const AVFrame *f, size_t most)
     return true;
 }
 
-stk_err av_scale_push(av_scale *s, const AVFrame *f, size_t most, stk_frames *out,
+stk_err av_scale_push(av_scale *s, const AVFrame *f, const av_room *room, stk_frames *out,
                       stk_av_call *call)
 {
     int rc = prepare(s, f);
-    if (rc >= 0 && !place(s, f, most)) rc = AVERROR(ENOMEM);
+    if (rc >= 0 && !place(s, f, room)) rc = AVERROR(ENOMEM);
     if (rc >= 0)
         rc = sws_scale(s->sws, (const uint8_t *const *)f->data, f->linesize, 0, f->height,
                        s->made->data, s->made->linesize);

@@ -39,9 +39,14 @@ void av_scale_fini(av_scale *s);
 /* Whether it can do this picture. */
 bool av_scale_fits(const av_scale *s, const AVFrame *frame);
 
-/* Adds the picture to `out`.  most: pictures to make room for, if a block begins. */
-STK_NODISCARD stk_err av_scale_push(av_scale *s, const AVFrame *frame, size_t most, stk_frames *out,
-                                    stk_av_call *call);
+/* What to make room for, if a block begins: the smaller of the two, but one picture. */
+typedef struct av_room {
+    size_t pictures, bytes;
+} av_room;
+
+/* Adds the picture to `out`. */
+STK_NODISCARD stk_err av_scale_push(av_scale *s, const AVFrame *frame, const av_room *room,
+                                    stk_frames *out, stk_av_call *call);
 
 /* The pictures that were made belong to one call: the next begin another block. */
 void av_scale_end(av_scale *s);

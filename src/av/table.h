@@ -36,7 +36,8 @@
     F(frames_memory, (const stk_frames *frames, stk_buffer **out, stk_diag *diag), (frames, out, diag)) \
     F(frames_over, (const stk_av_array *array, stk_frames **out, stk_diag *diag), (array, out, diag)) \
     F(decoder_new, (const stk_av_codec *codec, const stk_decode_opts *opts, stk_decoder **out, stk_diag *diag), (codec, opts, out, diag)) \
-    F(decoder_decode, (stk_decoder *decoder, const stk_packets *packets, bool flush, stk_frames **out, stk_diag *diag), (decoder, packets, flush, out, diag)) \
+    F(decoder_decode, (stk_decoder *decoder, stk_packets *packets, bool flush, stk_frames **out, stk_diag *diag), (decoder, packets, flush, out, diag)) \
+    F(decoder_next, (stk_decoder *decoder, size_t max_frames, size_t max_bytes, stk_frames **out, stk_diag *diag), (decoder, max_frames, max_bytes, out, diag)) \
     F(encoder_encode, (stk_encoder *encoder, const stk_frames *frames, bool flush, stk_packets **out, stk_diag *diag), (encoder, frames, flush, out, diag)) \
     F(muxer_new, (const char *url, const stk_mux_opts *opts, stk_muxer **out, stk_diag *diag), (url, opts, out, diag)) \
     F(muxer_add_encoder, (stk_muxer *muxer, const stk_encode_opts *opts, stk_encoder **out, stk_diag *diag), (muxer, opts, out, diag))
@@ -45,6 +46,7 @@
 #define STK_AV_CHECKS(V) \
     V(av_versions, (stk_av_version out[STK_AV_VERSIONS], stk_diag *diag), (out, diag)) \
     V(av_set_log_level, (int level, stk_diag *diag), (level, diag)) \
+    V(decoder_put, (stk_decoder *decoder, stk_packets *packets, stk_diag *diag), (decoder, packets, diag)) \
     V(frames_copy, (const stk_frames *const *frames, size_t n, void *dst, size_t size, stk_diag *diag), (frames, n, dst, size, diag)) \
     V(muxer_add_codec, (stk_muxer *muxer, const stk_av_codec *codec, stk_diag *diag), (muxer, codec, diag)) \
     V(muxer_open, (stk_muxer *muxer, const char *const *options, stk_diag *diag), (muxer, options, diag)) \
@@ -61,6 +63,7 @@
     Q(size_t, packets_shown, (const stk_packets *packets, stk_ratio *time_base, int64_t *end, int64_t *out, size_t n), (packets, time_base, end, out, n)) \
     Q(int, demuxer_best, (const stk_demuxer *demuxer, stk_media media), (demuxer, media)) \
     Q(int, demuxer_num_streams, (const stk_demuxer *demuxer), (demuxer)) \
+    Q(size_t, decoder_failed, (const stk_decoder *decoder), (decoder)) \
     Q(stk_frames *, frames_ref, (stk_frames *frames), (frames)) \
     Q(bool, frames_metadata, (const stk_frames *frames, size_t *at, const char **key, const char **value), (frames, at, key, value)) \
     Q(const char *, muxer_format, (const stk_muxer *muxer), (muxer)) \
@@ -109,7 +112,7 @@ typedef struct stk_av_table {
 #undef U
 } stk_av_table;
 
-#define STK_AV_BUILD STK_VERSION " 3" /* the number grows with every change of what crosses */
+#define STK_AV_BUILD STK_VERSION " 4" /* the number grows with every change of what crosses */
 #define STK_AV_SYMBOL "stk_av_module" /* the table's name */
 
 #endif /* STK_AV_TABLE_H */

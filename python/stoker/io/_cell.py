@@ -41,6 +41,10 @@ class Consumable:
         except IndexError:
             raise self._gone() from None
 
+    def _give_back(self, handle: _stoker.AvHandle) -> None:
+        """What was taken was not used after all."""
+        self._cell.append(handle)
+
     def _gone(self) -> TypeError:
         name = type(self).__name__
         return TypeError(

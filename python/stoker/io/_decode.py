@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from .. import _stoker
 from .._check import flag, integer
 from ._codec import AudioCodec, Codec, ImageCodec, VideoCodec
@@ -13,7 +15,7 @@ from ._packets import Packets
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, overload
+    from typing import Any, Self, overload
 
     from ._frames import ImageFrames
     from ._packets import AudioPackets, ImagePackets, VideoPackets
@@ -26,7 +28,7 @@ else:
 __all__ = ["AudioDecoder", "Decoder", "VideoDecoder", "decode_packets"]
 
 
-def _decoder(
+def make_decoder(
     codec: Codec, filter_desc: str | None, config: DecodeConfig | None, strict: bool, max_frames: int
 ) -> _stoker.AvHandle:
     config = DecodeConfig() if config is None else config
@@ -45,9 +47,8 @@ def _decoder(
     )
 
 
-def _report(frames: Frames, known: int = 0) -> None:
-    """Says that packets were left out; `known`: how many were said before."""
-    failed = frames.num_failed - known
+def report(failed: int) -> None:
+    """Says that packets were left out."""
     if failed > 0:
         import logging
 
@@ -109,10 +110,28 @@ def decode_packets(
         raise ValueError(
             "packets of a stream that is read in parts have no codec: use Decoder with the demuxer's"
         )
-    decoder = _decoder(codec, desc, decode_config, strict, count)
+    decoder = make_decoder(codec, desc, decode_config, strict, count)
     frames = wrap(_stoker.av_decode(decoder, packets._take(), True))
-    _report(frames)
+    report(frames.num_failed)
     return frames
+
+
+class _Parts:
+    """The frames of a decoder, part by part, until nothing waits in it any more."""
+
+    __slots__ = ("_decoder",)
+
+    def __init__(self, decoder: _StreamingDecoder) -> None:
+        self._decoder = decoder
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        frames = self._decoder._next()
+        if frames is None:
+            raise StopIteration
+        return frames
 
 
 class _StreamingDecoder:
@@ -121,48 +140,82 @@ class _StreamingDecoder:
     def __init__(
         self, codec: Codec, filter_desc: str | None, config: DecodeConfig | None, strict: bool
     ) -> None:
-        self._core = _decoder(codec, filter_desc, config, strict, 0)
-        self._failed = 0
+        self._core = make_decoder(codec, filter_desc, config, strict, 0)
+        self._reported = 0
         self._size = 0
 
-    def _parts(self, packets: _stoker.AvHandle | None, flush: bool) -> Iterator[Any]:
-        frames = wrap(_stoker.av_decode(self._core, packets, flush))
-        _report(frames, self._failed)
-        self._failed = 0 if flush else frames.num_failed
-        n = len(frames)
-        if not n:
-            return iter(())
-        if not self._size or n <= self._size:
-            return iter((frames,))
-        return iter([frames[i : i + self._size] for i in range(0, n, self._size)])
+    @property
+    def num_failed(self) -> int:
+        """Packets that could not be decoded and were left out, since the decoder was made."""
+        return _stoker.av_decoder_failed(self._core)
+
+    def _put(self, packets: Packets) -> Iterator[Any]:
+        if not isinstance(packets, Packets):
+            raise TypeError(f"expected packets, not {type(packets).__name__}")
+        handle = packets._take()
+        try:
+            _stoker.av_decoder_put(self._core, handle)
+        except BaseException:
+            packets._give_back(handle)
+            raise
+        return _Parts(self)
+
+    def _next(self) -> Frames | None:
+        try:
+            frames: Frames = wrap(
+                _stoker.av_decoder_next(self._core, self._size, sys.maxsize if self._size else 0)
+            )
+        finally:
+            failed = self.num_failed
+            report(failed - self._reported)
+            self._reported = failed
+        return frames if frames._get("num_frames") else None
+
+    def flush(self) -> Iterator[Any]:
+        """Yields what is left; afterwards the decoder begins anew."""
+        _stoker.av_decoder_put(self._core, None)
+        return _Parts(self)
 
 
 class AudioDecoder(_StreamingDecoder):
     """Decodes audio that comes in parts."""
 
     def streaming_decode_packets(self, packets: AudioPackets) -> Iterator[AudioFrames]:
-        """Yields what can be given of these packets, which are consumed, and of those before; it may be nothing."""
-        return self._parts(packets._take(), False)
+        """Yields the frames of these packets, which are consumed, and of those before; it may be nothing.
 
-    def flush(self) -> Iterator[AudioFrames]:
-        """Yields what is left; afterwards the decoder begins anew."""
-        return self._parts(None, True)
+        Packets are decoded as their frames are asked for, which come in parts of about 16 MiB.  Packets of an
+        iterator that nobody read to its end are not lost, but wait for the next one; at most 64 may wait.
+        With `strict` an error comes after the frames before it; the decoder begins anew then.
+        Errors: those of `decode_packets`; `BusyError`; `LimitError`: too many wait.
+        """
+        return self._put(packets)
+
+    if TYPE_CHECKING:
+
+        def flush(self) -> Iterator[AudioFrames]: ...
 
 
 class VideoDecoder(_StreamingDecoder):
     """Decodes video that comes in parts."""
 
     def set_buffer_size(self, buffer_size: int) -> None:
-        """From now on at most so many frames are yielded at once; 0: any number."""
-        self._size = integer("buffer_size", buffer_size, 0)
+        """From now on so many frames are yielded at once, fewer at the end of packets; 0, as at the beginning: as
+        many as have about 16 MiB."""
+        self._size = integer("buffer_size", buffer_size, 0, sys.maxsize)
 
     def streaming_decode_packets(self, packets: VideoPackets) -> Iterator[VideoFrames]:
-        """Yields what can be given of these packets, which are consumed, and of those before; it may be nothing."""
-        return self._parts(packets._take(), False)
+        """Yields the frames of these packets, which are consumed, and of those before; it may be nothing.
 
-    def flush(self) -> Iterator[VideoFrames]:
-        """Yields what is left; afterwards the decoder begins anew."""
-        return self._parts(None, True)
+        Packets are decoded as their frames are asked for, which come in parts: see `set_buffer_size`.  Packets of an
+        iterator that nobody read to its end are not lost, but wait for the next one; at most 64 may wait.
+        With `strict` an error comes after the frames before it; the decoder begins anew then.
+        Errors: those of `decode_packets`; `BusyError`; `LimitError`: too many wait.
+        """
+        return self._put(packets)
+
+    if TYPE_CHECKING:
+
+        def flush(self) -> Iterator[VideoFrames]: ...
 
 
 @overload

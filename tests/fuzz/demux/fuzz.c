@@ -17,7 +17,19 @@ static void convert(const stk_frames *frames)
     free(dst);
 }
 
-static void decode(const stk_packets *packets)
+/* The same in parts. */
+static void decode_otherwise(stk_decoder *decoder, stk_packets *packets)
+{
+    stk_frames *frames;
+    stk_frames_info info = {.num_frames = 1};
+    if (mod_decoder_put(decoder, packets, NULL) || mod_decoder_put(decoder, NULL, NULL)) abort();
+    while (info.num_frames && !mod_decoder_next(decoder, 3, 1 << 20, &frames, NULL)) {
+        mod_frames_get_info(frames, &info);
+        mod_frames_unref(&frames);
+    }
+}
+
+static void decode(stk_packets *packets)
 {
     stk_av_codec *codec = mod_packets_codec(packets);
     stk_decoder *decoder = NULL;
@@ -29,6 +41,7 @@ static void decode(const stk_packets *packets)
         !mod_decoder_decode(decoder, packets, true, &frames, &diag))
         convert(frames);
     mod_frames_unref(&frames);
+    if (decoder) decode_otherwise(decoder, packets);
     mod_decoder_free(&decoder);
     mod_av_codec_unref(&codec);
 }

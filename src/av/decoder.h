@@ -1,0 +1,82 @@
+/*
+ * A decoder's state: packets wait, go through FFmpeg's decoder and the filters, and become frames.
+ *
+ *     waiting ──► context ──► frame ──► filter or scale ──► out
+ *
+ * Frames are asked for at the right end; each part asks the one to its left only when it has
+ * nothing itself.  So nothing is decoded before it is wanted.
+ */
+#ifndef STK_AV_DECODER_H
+#define STK_AV_DECODER_H
+
+#include "av/filter.h"
+#include "av/packet_list.h"
+#include "av/scale.h"
+
+struct stk_decoder {
+    stk_media media;
+    AVRational time_base, frame_rate;
+    char *filter_text; /* NULL: none */
+    bool strict;
+    int64_t max_frames;
+    enum AVDiscard effort; /* what the options ask to leave out */
+
+    atomic_size_t failed_ever; /* packets; written by who has `busy` */
+    atomic_flag busy;          /* guards everything below */
+    AVCodecContext *context;
+    AVPacket *packet;
+    AVFrame *frame;
+    bool held; /* `frame` waits for the filters to begin anew */
+    av_filter filter;
+    av_scale scale; /* instead of the filters where it can */
+    av_room room;   /* of what is asked for */
+
+    stk_packets *waiting[STK_DECODER_WAITING + 1]; /* NULL: an end */
+    size_t num_waiting;
+    size_t at;     /* packets of the first that were sent */
+    bool windowed; /* those that were sent last are */
+    bool sent;     /* a packet, since FFmpeg's decoder began */
+    bool draining; /* no more packets, until it says that it is empty */
+    int drain_errors;
+
+    int64_t first, end;    /* the window of the packets that are decoded, in time_base */
+    int64_t next;          /* when the next frame begins, where the stream does not say */
+    size_t given;          /* frames, since it began */
+    size_t failed, worked; /* packets */
+    stk_diag why;          /* of the first packet that failed */
+    stk_err late;          /* comes after the frames that were decoded before it */
+    stk_diag late_diag;
+};
+
+/* Frames to `out`, until it has `max_frames` or `max_bytes`.  STK_EAGAIN: all that waited is
+ * decoded.  STK_EEND: so is all before an end, which still waits.  After another error the decoder
+ * must begin anew. */
+STK_NODISCARD stk_err stk_decoder_run(stk_decoder *decoder, size_t max_frames, size_t max_bytes,
+                                      stk_frames *out, stk_av_call *call);
+
+/* Lets go of the first that waits, or of all of them. */
+void stk_decoder_pop(stk_decoder *decoder);
+void stk_decoder_pop_all(stk_decoder *decoder);
+
+/* As if nothing had been decoded; what waits stays. */
+void stk_decoder_begin(stk_decoder *decoder);
+
+/* --- for those who go on by themselves --- */
+
+/* FFmpeg's decoder begins anew, at any packet. */
+void stk_decoder_restart(stk_decoder *decoder);
+
+/* From now on frames are cut to the window of such packets. */
+void stk_decoder_set_window(stk_decoder *decoder, const stk_packets *packets);
+
+/* `packet` NULL: no more until it was restarted. */
+STK_NODISCARD stk_err stk_decoder_send(stk_decoder *decoder, const AVPacket *packet,
+                                       stk_av_call *call);
+
+/* The next frame into decoder->frame, in the window, before the filters.  STK_EAGAIN: it wants a
+ * packet.  STK_EEND: it is empty, after the last packet. */
+STK_NODISCARD stk_err stk_decoder_receive(stk_decoder *decoder, stk_av_call *call);
+
+av_filter_input stk_decoder_filter_input(const stk_decoder *decoder);
+
+#endif /* STK_AV_DECODER_H */

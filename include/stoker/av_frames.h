@@ -116,6 +116,17 @@ STK_API STK_NODISCARD stk_err stk_decoder_put(stk_decoder *decoder, stk_packets 
 STK_API STK_NODISCARD stk_err stk_decoder_next(stk_decoder *decoder, size_t max_frames,
                                                size_t max_bytes, stk_frames **out, stk_diag *diag);
 
+/* The frames of these numbers, ascending, in the order in which they are shown and counted in the
+ * window, of packets of video or an image.  Only what they need is decoded, from the key frame
+ * before each; where times do not tell which packet a frame is, all of it.  Filters get these
+ * frames only, one after the other.  It begins anew before and afterwards, and drops what waits.
+ * STK_ENOTFOUND: there is no such frame.  STK_EINVAL: numbers that do not ascend, none of them, or
+ * filters that give more or fewer frames than they get.  STK_ECORRUPT: a frame cannot be decoded,
+ * or if strict, a packet on the way. */
+STK_API STK_NODISCARD stk_err stk_decoder_pick(stk_decoder *decoder, const stk_packets *packets,
+                                               const size_t *indices, size_t n, stk_frames **out,
+                                               stk_diag *diag);
+
 /* Packets that could not be decoded, since it was made.  Any thread. */
 STK_API size_t stk_decoder_failed(const stk_decoder *decoder);
 

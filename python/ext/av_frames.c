@@ -95,6 +95,25 @@ static size_t *indices_of(PyObject *tuple)
     return indices;
 }
 
+static PyObject *av_decoder_pick(PyObject *module, PyObject *args)
+{
+    PyObject *op, *from, *list;
+    stk_frames *out;
+    stk_diag diag;
+    stk_err err;
+    if (!PyArg_ParseTuple(args, "OOO!:av_decoder_pick", &op, &from, &PyTuple_Type, &list))
+        return NULL;
+    stk_decoder *decoder = ext_av_borrow(module, op, EXT_AV_DECODER);
+    const stk_packets *packets = decoder ? ext_av_borrow(module, from, EXT_AV_PACKETS) : NULL;
+    size_t *indices = packets ? indices_of(list) : NULL;
+    if (!indices) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    err = stk_decoder_pick(decoder, packets, indices, (size_t)PyTuple_GET_SIZE(list), &out, &diag);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(indices);
+    return err ? ext_raise(err, &diag) : ext_av_give(module, EXT_AV_FRAMES, out, NULL);
+}
+
 static PyObject *av_decoder_failed(PyObject *module, PyObject *op)
 {
     const stk_decoder *decoder = ext_av_borrow(module, op, EXT_AV_DECODER);
@@ -309,6 +328,8 @@ PyMethodDef ext_av_frames_functions[] = {
      PyDoc_STR("av_decoder_put(decoder, packets): they wait; None: an end.")},
     {"av_decoder_next", av_decoder_next, METH_VARARGS,
      PyDoc_STR("av_decoder_next(decoder, max_frames, max_bytes): frames, of what waits")},
+    {"av_decoder_pick", av_decoder_pick, METH_VARARGS,
+     PyDoc_STR("av_decoder_pick(decoder, packets, indices): frames")},
     {"av_decoder_failed", av_decoder_failed, METH_O,
      PyDoc_STR("Packets that could not be decoded, since it was made.")},
     {"av_frames_info", av_frames_info, METH_O, PyDoc_STR("What is known of frames.")},

@@ -17,7 +17,7 @@ NAMES = {
         demux_image demux_video encode_image get_abuffer_desc get_audio_filter_desc get_buffer_desc
         get_filter_desc get_video_filter_desc iter_tarfile load_audio load_image load_image_batch
         load_image_batch_nvjpeg load_npy load_npz load_video load_wav nv12_to_bgr nv12_to_rgb nvdec_decoder
-        parse_wav save_image streaming_load_video_nvdec to_jax to_numba to_numpy to_torch transfer_buffer
+        parse_wav sample_decode_video save_image streaming_load_video_nvdec to_jax to_numba to_numpy to_torch transfer_buffer
         transfer_buffer_cpu transfer_tensor transfer_tensor_d2h transfer_tensor_h2d utils video_encode_config
     """,
     "io.utils": """

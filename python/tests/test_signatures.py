@@ -110,6 +110,7 @@ EXPECTED = {
         "VideoDecoder.streaming_decode_packets": "packets",
         "VideoDecoder.set_buffer_size": "buffer_size",
         "VideoDecoder.flush": "",
+        "sample_decode_video": "packets, indices, *, decode_config=None, filter_desc='__PLACEHOLDER__', strict=False",
         "convert_frames": "frames, storage=None",
         "create_reference_audio_frame": "array, sample_fmt, sample_rate, pts=0",
         "create_reference_video_frame": "array, pix_fmt, frame_rate, pts=0",

@@ -232,6 +232,31 @@ stk_err mod_decoder_decode(stk_decoder *d, stk_packets *packets, bool flush, stk
     return err;
 }
 
+stk_err mod_decoder_pick(stk_decoder *d, const stk_packets *packets, const size_t *indices,
+                         size_t n, stk_frames **out, stk_diag *diag)
+{
+    *out = NULL;
+    if (packets->media != d->media || d->media == STK_MEDIA_AUDIO || !n)
+        return stk_diag_set(diag, STK_EINVAL, "frames are picked by number, of packets of video");
+    stk_err err = enter(d, diag);
+    if (err) return err;
+    err = stk_frames_make(d->media, out);
+    if (err) stk_diag_set(diag, err, "no memory for frames");
+    if (!err) {
+        stk_av_call call;
+        stk_av_enter(&call, diag);
+        d->late = STK_OK;
+        stk_decoder_pop_all(d);
+        err = stk_decoder_collect(d, packets, indices, n, *out, &call);
+        av_scale_end(&d->scale);
+        stk_decoder_begin(d);
+        stk_av_leave(&call);
+    }
+    if (err) mod_frames_unref(out);
+    leave(d);
+    return err;
+}
+
 size_t mod_decoder_failed(const stk_decoder *d)
 {
     return atomic_load_explicit(&d->failed_ever, memory_order_relaxed);

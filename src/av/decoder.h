@@ -61,6 +61,11 @@ void stk_decoder_pop_all(stk_decoder *decoder);
 /* As if nothing had been decoded; what waits stays. */
 void stk_decoder_begin(stk_decoder *decoder);
 
+/* The frames of these numbers to `out`, whatever waits; `begin` afterwards. */
+STK_NODISCARD stk_err stk_decoder_collect(stk_decoder *decoder, const stk_packets *packets,
+                                          const size_t *indices, size_t n, stk_frames *out,
+                                          stk_av_call *call);
+
 /* --- for those who go on by themselves --- */
 
 /* FFmpeg's decoder begins anew, at any packet. */

@@ -203,6 +203,8 @@ int64_t stk_packet_time(const AVPacket *packet)
 bool stk_packets_inside(const stk_packets *p, const AVPacket *packet)
 {
     const int64_t at = stk_packet_time(packet);
+    if (p->media != STK_MEDIA_AUDIO && (packet->flags & AV_PKT_FLAG_DISCARD))
+        return false; /* cut off by an edit list: no picture */
     return !p->windowed || (at != AV_NOPTS_VALUE && at >= p->first && at < p->end);
 }
 

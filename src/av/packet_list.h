@@ -58,7 +58,7 @@ STK_NODISCARD stk_err stk_packets_make(stk_media media, stk_av_codec *codec, AVR
 /* Moves what `from` holds to the end. */
 STK_NODISCARD stk_err stk_packets_add(stk_packets *packets, AVPacket *from);
 
-/* Whether it begins inside the window. */
+/* Whether it begins inside the window; a picture that is never shown does not. */
 bool stk_packets_inside(const stk_packets *packets, const AVPacket *packet);
 
 /* The time of a packet: when it is shown, or if that is not known, when it is decoded. */

@@ -38,6 +38,7 @@
     F(decoder_new, (const stk_av_codec *codec, const stk_decode_opts *opts, stk_decoder **out, stk_diag *diag), (codec, opts, out, diag)) \
     F(decoder_decode, (stk_decoder *decoder, stk_packets *packets, bool flush, stk_frames **out, stk_diag *diag), (decoder, packets, flush, out, diag)) \
     F(decoder_next, (stk_decoder *decoder, size_t max_frames, size_t max_bytes, stk_frames **out, stk_diag *diag), (decoder, max_frames, max_bytes, out, diag)) \
+    F(decoder_pick, (stk_decoder *decoder, const stk_packets *packets, const size_t *indices, size_t n, stk_frames **out, stk_diag *diag), (decoder, packets, indices, n, out, diag)) \
     F(encoder_encode, (stk_encoder *encoder, const stk_frames *frames, bool flush, stk_packets **out, stk_diag *diag), (encoder, frames, flush, out, diag)) \
     F(muxer_new, (const char *url, const stk_mux_opts *opts, stk_muxer **out, stk_diag *diag), (url, opts, out, diag)) \
     F(muxer_add_encoder, (stk_muxer *muxer, const stk_encode_opts *opts, stk_encoder **out, stk_diag *diag), (muxer, opts, out, diag))

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from ._packets import AudioPackets, ImagePackets, VideoPackets
     from ._reference import create_reference_audio_frame, create_reference_video_frame
     from ._save import encode_image, save_image
+    from ._sample import sample_decode_video
     from ._tar import iter_tarfile
     from ._transfer import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
     from ._wav import WAVHeader, load_wav, parse_wav
@@ -147,6 +148,7 @@ _HOMES = {  # in which module of this package each name is
     "nv12_to_rgb": "_cuda",
     "nvdec_decoder": "_cuda",
     "parse_wav": "_wav",
+    "sample_decode_video": "_sample",
     "save_image": "_save",
     "streaming_load_video_nvdec": "_cuda",
     "to_jax": "_convert",
@@ -235,6 +237,7 @@ __all__ = [
     "nv12_to_rgb",
     "nvdec_decoder",
     "parse_wav",
+    "sample_decode_video",
     "save_image",
     "streaming_load_video_nvdec",
     "to_jax",

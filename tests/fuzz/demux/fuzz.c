@@ -17,9 +17,10 @@ static void convert(const stk_frames *frames)
     free(dst);
 }
 
-/* The same in parts. */
+/* The same in parts, and some frames by number. */
 static void decode_otherwise(stk_decoder *decoder, stk_packets *packets)
 {
+    static const size_t numbers[] = {0, 2, 3, 7};
     stk_frames *frames;
     stk_frames_info info = {.num_frames = 1};
     if (mod_decoder_put(decoder, packets, NULL) || mod_decoder_put(decoder, NULL, NULL)) abort();
@@ -27,6 +28,8 @@ static void decode_otherwise(stk_decoder *decoder, stk_packets *packets)
         mod_frames_get_info(frames, &info);
         mod_frames_unref(&frames);
     }
+    if (!mod_decoder_pick(decoder, packets, numbers, 4, &frames, NULL)) convert(frames);
+    mod_frames_unref(&frames);
 }
 
 static void decode(stk_packets *packets)

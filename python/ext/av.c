@@ -9,8 +9,9 @@ typedef struct {
     ext_av_file *file;
 } Handle;
 
-static const char *const kinds[] = {"a codec",   "packets", "a demuxer",  "bitstream filters",
-                                    "a decoder", "frames",  "an encoder", "a muxer"};
+static const char *const kinds[] = {"a codec",           "packets",   "a demuxer",
+                                    "bitstream filters", "a decoder", "frames",
+                                    "an encoder",        "a muxer",   "a filter graph"};
 
 static void end(ext_av_kind kind, void *core)
 {
@@ -23,6 +24,7 @@ static void end(ext_av_kind kind, void *core)
     case EXT_AV_FRAMES: stk_frames_unref(&(stk_frames *){core}); break;
     case EXT_AV_ENCODER: stk_encoder_free(&(stk_encoder *){core}); break;
     case EXT_AV_MUXER: stk_muxer_free(&(stk_muxer *){core}); break;
+    case EXT_AV_GRAPH: stk_filter_graph_free(&(stk_filter_graph *){core}); break;
     }
 }
 
@@ -195,7 +197,8 @@ bool ext_av_add_functions(PyObject *module)
     return PyModule_AddFunctions(module, functions) == 0 &&
            PyModule_AddFunctions(module, ext_av_demux_functions) == 0 &&
            PyModule_AddFunctions(module, ext_av_frames_functions) == 0 &&
-           PyModule_AddFunctions(module, ext_av_encode_functions) == 0;
+           PyModule_AddFunctions(module, ext_av_encode_functions) == 0 &&
+           PyModule_AddFunctions(module, ext_av_graph_functions) == 0;
 }
 
 /* clang-format off */

@@ -10,7 +10,7 @@ NAMES = {
     "io": """
         ArrayInterface AudioCodec AudioDecoder AudioEncodeConfig AudioEncoder AudioFrames AudioPackets BSF
         CPUBuffer CPUStorage CUDAArrayInterface CUDABuffer CUDAConfig DecodeConfig Decoder DemuxConfig Demuxer
-        ImageCodec ImageFrames ImagePackets Muxer NpzFile NvDecDecoder VideoCodec VideoDecoder VideoEncodeConfig
+        FilterGraph ImageCodec ImageFrames ImagePackets Muxer NpzFile NvDecDecoder VideoCodec VideoDecoder VideoEncodeConfig
         VideoEncoder VideoFrames VideoPackets WAVHeader apply_bsf audio_encode_config convert_array
         convert_frames cpu_storage create_reference_audio_frame create_reference_video_frame cuda_config
         decode_config decode_image_nvjpeg decode_packets decode_packets_nvdec demux_audio demux_config

@@ -12,6 +12,7 @@
 #include <stoker/av.h>
 #include <stoker/av_demux.h>
 #include <stoker/av_frames.h>
+#include <stoker/av_graph.h>
 #include <stoker/av_mux.h>
 
 /* clang-format off */
@@ -39,6 +40,9 @@
     F(decoder_decode, (stk_decoder *decoder, stk_packets *packets, bool flush, stk_frames **out, stk_diag *diag), (decoder, packets, flush, out, diag)) \
     F(decoder_next, (stk_decoder *decoder, size_t max_frames, size_t max_bytes, stk_frames **out, stk_diag *diag), (decoder, max_frames, max_bytes, out, diag)) \
     F(decoder_pick, (stk_decoder *decoder, const stk_packets *packets, const size_t *indices, size_t n, stk_frames **out, stk_diag *diag), (decoder, packets, indices, n, out, diag)) \
+    F(filter_graph_new, (const char *description, stk_filter_graph **out, stk_diag *diag), (description, out, diag)) \
+    F(filter_graph_get, (stk_filter_graph *graph, const char *name, size_t max_frames, size_t max_bytes, stk_frames **out, stk_diag *diag), (graph, name, max_frames, max_bytes, out, diag)) \
+    F(filter_graph_dump, (stk_filter_graph *graph, stk_buffer **out, stk_diag *diag), (graph, out, diag)) \
     F(encoder_encode, (stk_encoder *encoder, const stk_frames *frames, bool flush, stk_packets **out, stk_diag *diag), (encoder, frames, flush, out, diag)) \
     F(muxer_new, (const char *url, const stk_mux_opts *opts, stk_muxer **out, stk_diag *diag), (url, opts, out, diag)) \
     F(muxer_add_encoder, (stk_muxer *muxer, const stk_encode_opts *opts, stk_encoder **out, stk_diag *diag), (muxer, opts, out, diag))
@@ -48,6 +52,8 @@
     V(av_versions, (stk_av_version out[STK_AV_VERSIONS], stk_diag *diag), (out, diag)) \
     V(av_set_log_level, (int level, stk_diag *diag), (level, diag)) \
     V(decoder_put, (stk_decoder *decoder, stk_packets *packets, stk_diag *diag), (decoder, packets, diag)) \
+    V(filter_graph_add, (stk_filter_graph *graph, const char *name, const stk_frames *frames, stk_diag *diag), (graph, name, frames, diag)) \
+    V(filter_graph_flush, (stk_filter_graph *graph, stk_diag *diag), (graph, diag)) \
     V(frames_copy, (const stk_frames *const *frames, size_t n, void *dst, size_t size, stk_diag *diag), (frames, n, dst, size, diag)) \
     V(muxer_add_codec, (stk_muxer *muxer, const stk_av_codec *codec, stk_diag *diag), (muxer, codec, diag)) \
     V(muxer_open, (stk_muxer *muxer, const char *const *options, stk_diag *diag), (muxer, options, diag)) \
@@ -65,6 +71,7 @@
     Q(int, demuxer_best, (const stk_demuxer *demuxer, stk_media media), (demuxer, media)) \
     Q(int, demuxer_num_streams, (const stk_demuxer *demuxer), (demuxer)) \
     Q(size_t, decoder_failed, (const stk_decoder *decoder), (decoder)) \
+    Q(const char *, filter_graph_name, (const stk_filter_graph *graph, bool output, size_t i), (graph, output, i)) \
     Q(stk_frames *, frames_ref, (stk_frames *frames), (frames)) \
     Q(bool, frames_metadata, (const stk_frames *frames, size_t *at, const char **key, const char **value), (frames, at, key, value)) \
     Q(const char *, muxer_format, (const stk_muxer *muxer), (muxer)) \
@@ -88,6 +95,7 @@
     U(bsf_free, stk_bsf) \
     U(frames_unref, stk_frames) \
     U(decoder_free, stk_decoder) \
+    U(filter_graph_free, stk_filter_graph) \
     U(encoder_free, stk_encoder) \
     U(muxer_free, stk_muxer)
 

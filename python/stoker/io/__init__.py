@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         get_video_filter_desc,
     )
     from ._frames import AudioFrames, ImageFrames, VideoFrames
+    from ._graph import FilterGraph, UnknownLabelError
     from ._lines import iter_jsonl, iter_lines
     from ._load import load_audio, load_image, load_image_batch, load_video
     from ._npy import load_npy
@@ -93,6 +94,7 @@ _HOMES = {  # in which module of this package each name is
     "Decoder": "_decode",
     "DemuxConfig": "_config",
     "Demuxer": "_demux",
+    "FilterGraph": "_graph",
     "ImageCodec": "_codec",
     "ImageFrames": "_frames",
     "ImagePackets": "_packets",
@@ -100,6 +102,7 @@ _HOMES = {  # in which module of this package each name is
     "Muxer": "_encode",
     "NpzFile": "_npz",
     "NvDecDecoder": "_cuda",
+    "UnknownLabelError": "_graph",
     "UnsupportedArchiveError": "_zip",
     "VideoCodec": "_codec",
     "VideoDecoder": "_decode",
@@ -182,6 +185,7 @@ __all__ = [
     "Decoder",
     "DemuxConfig",
     "Demuxer",
+    "FilterGraph",
     "ImageCodec",
     "ImageFrames",
     "ImagePackets",
@@ -189,6 +193,7 @@ __all__ = [
     "Muxer",
     "NpzFile",
     "NvDecDecoder",
+    "UnknownLabelError",
     "UnsupportedArchiveError",
     "VideoCodec",
     "VideoDecoder",

@@ -92,12 +92,17 @@ configure() {
     fi
 }
 
-# meson_test FOLDER OPTION...: builds and runs the C tests, then one line with their number.
+# meson_test FOLDER OPTION...: builds everything, and runs the C tests.
 meson_test() {
+    ninja -C "build/$1" all meson-test-prereq
+    meson_run "$@" --no-rebuild
+}
+
+# meson_run FOLDER OPTION... [TEST...]: runs C tests, then one line with their number.
+meson_run() {
     local dir=build/$1 code=0
     shift
-    ninja -C "$dir" all meson-test-prereq
-    steady meson test -C "$dir" --print-errorlogs --no-rebuild "$@" || code=$?
+    steady meson test -C "$dir" --print-errorlogs "$@" || code=$?
     awk '/^Ok:/ { ok = $2 } /^(Fail|Timeout|Unexpected Pass):/ { bad += $NF } /^Skipped:/ { skipped = $2 }
          / SKIP / && / [0-9.]+s/ { print "SKIPPED " $2 " " $3 " " $4 }
          END { printf "%d passed, %d failed, %d skipped\n", ok, bad, skipped }' "$dir/meson-logs/testlog.txt"

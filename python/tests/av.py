@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -60,15 +62,26 @@ def reference(*args: object) -> bytes:
     return ffmpeg(*args, command=REFERENCE)
 
 
-def _listed(kind: str) -> set[str]:
+@functools.cache
+def listed(kind: str) -> set[str]:
     """Names that the command lists, with `kind` one of "encoders", "decoders" ..."""
     lines = reference("-hide_banner", f"-{kind}").decode().split("------\n", 1)[-1].splitlines()
     return {line.split()[1] for line in lines if line.strip()}
 
 
+def lacking(error: BaseException | None) -> str:
+    """What the FFmpeg that is under test was built without, if that made a test fail; else ""."""
+    while error:
+        match = re.search(r"this FFmpeg has no (encoder|decoder) (?:of the name|for) '?(\w+)", str(error))
+        if match and isinstance(error, stoker.UnsupportedError) and match[2] not in listed(f"{match[1]}s"):
+            return f"this FFmpeg has no {match[1]} '{match[2]}'"
+        error = error.__cause__ or error.__context__
+    return ""
+
+
 def needs(kind: str, name: str) -> pytest.MarkDecorator:
     """Of tests with a codec that an FFmpeg may be without: needs("decoders", "libdav1d")."""
-    missing = not _missing() and name not in _listed(kind)
+    missing = not _missing() and name not in listed(kind)
     return pytest.mark.skipif(missing, reason=f"this FFmpeg has no '{name}' among its {kind}")
 
 

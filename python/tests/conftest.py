@@ -36,6 +36,19 @@ def _fits(since: tuple[int, int] = (3, 0), before: tuple[int, int] = (4, 0)) -> 
     return since <= sys.version_info < before
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call():
+    """With a small FFmpeg a test of a codec that it was built without is skipped, by the codec's name."""
+    try:
+        return (yield)
+    except BaseException as error:
+        from av import lacking
+
+        if os.environ.get("STK_FFMPEG") and (reason := lacking(error)):
+            pytest.skip(reason)
+        raise
+
+
 def pytest_collection_finish() -> None:
     """Modules are no test's garbage: with torch among them, each collection would take 0.2 s."""
     gc.collect()

@@ -93,7 +93,7 @@ def test_video_windows(video):
     times = whole.get_timestamps()
     every = array(whole)
     with Demuxer(video) as demuxer:
-        for start, end in [(1.0, 1.5), (0.52, 0.6), (0.8, 0.81), (1.7, 99), (0, 0.3), (0.39, 0.42)]:
+        for start, end in [(1.0, 1.5), (0.52, 0.6), (0.8, 0.81), (1.7, 99), (0, 0.3), (0.39, 0.42), (1.92, 99), (1.96, 99)]:
             window = (times[0] + start - 1e-4, times[0] + end - 1e-4)
             inside = [window[0] <= t < window[1] for t in times]
             frames = decode_packets(demuxer.demux_video(window), strict=True)

@@ -39,6 +39,7 @@ static stk_err open_codec(stk_decoder *d, const stk_av_codec *codec, const stk_d
         rc = av_dict_set(&options, o[0], o[1], 0);
     if (rc >= 0) rc = avcodec_open2(d->context, decoder, &options);
     d->effort = d->context->skip_frame;
+    d->flags = d->context->flags;
     const AVDictionaryEntry *unknown = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
     stk_err err = STK_OK;
     if (rc < 0)

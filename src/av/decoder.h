@@ -20,6 +20,7 @@ struct stk_decoder {
     bool strict;
     int64_t max_frames;
     enum AVDiscard effort; /* what the options ask to leave out */
+    int flags;             /* of the codec, as the options have them */
 
     atomic_size_t failed_ever; /* packets; written by who has `busy` */
     atomic_flag busy;          /* guards everything below */

@@ -103,8 +103,20 @@ static bool follows(const stk_decoder *d, const stk_packets *packets)
     return !d->sent || !(d->windowed || packets->windowed);
 }
 
+/* H.264 keeps frames back that follow the key frame of an open GOP, as if they could lack what they
+ * refer to: what does comes before the window, whose packets begin with a key frame. */
+static void show_all(stk_decoder *d, const stk_packets *packets)
+{
+    const bool whole =
+        packets->windowed && packets->n > 0 && packets->list[0]->flags & AV_PKT_FLAG_KEY;
+    d->context->flags = d->flags;
+    if (whole && d->context->codec_id == AV_CODEC_ID_H264)
+        d->context->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
+}
+
 void stk_decoder_set_window(stk_decoder *d, const stk_packets *packets)
 {
+    show_all(d, packets);
     d->windowed = packets->windowed;
     d->first = INT64_MIN;
     d->end = INT64_MAX;

@@ -177,7 +177,8 @@ stk_err stk_demuxer_fill(stk_demuxer *d, int stream, stk_packets *packets, stk_a
                                         : rewind_to_start(d, stream, call);
         if (tries == MAX_TRIES) s.at_start = true;
         if (!err) err = read_on(d, &s, call);
-        const bool nothing = s.seen == AV_NOPTS_VALUE && !s.at_start; /* it went to the end */
+        /* It went behind the last key frame before the window's end: there may be one before. */
+        const bool nothing = !s.has_key && !s.at_start;
         if (err || (!s.again && !nothing)) return err;
         /* Where there is an index, one before the key frame is the key frame before. */
         at = before(tries || nothing || s.seen > at ? at : s.seen, tries ? step : 1);

@@ -21,9 +21,17 @@ void stk_decoder_pop_all(stk_decoder *d)
     while (d->num_waiting) stk_decoder_pop(d);
 }
 
+/* The HEVC decoder of FFmpeg 7.1 hands out, after a flush, pictures that were ready before it. */
+static void drop_stale(stk_decoder *d)
+{
+    while (d->sent && !avcodec_receive_frame(d->context, d->frame)) continue;
+    av_frame_unref(d->frame);
+}
+
 void stk_decoder_restart(stk_decoder *d)
 {
     avcodec_flush_buffers(d->context);
+    drop_stale(d);
     d->sent = d->draining = false;
     d->drain_errors = 0;
 }

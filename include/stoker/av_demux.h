@@ -28,12 +28,14 @@ typedef struct stk_av_reader {
     void *ctx;
 } stk_av_reader;
 
-/* One of the three. */
+/* One of the four. */
 typedef struct stk_av_input {
     const char *url;             /* a path; with opts.protocols also an address */
     stk_buffer *bytes;           /* the demuxer has a reference of its own */
     const stk_av_reader *reader; /* copied */
-    const char *name;            /* for messages; NULL: the url, or a description */
+    const int
+        *fd; /* of a pipe, a socket or a file; the demuxer has a duplicate, and it stays open */
+    const char *name; /* for messages; NULL: the url, or a description */
 } stk_av_input;
 
 typedef struct stk_demux_opts {

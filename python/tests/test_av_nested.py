@@ -100,6 +100,14 @@ def test_the_error_says_what_was_not_opened(tmp_path):
         demux_video(path)
 
 
+def test_a_name_is_for_messages_only(tmp_path):
+    path = make(tmp_path / "clip.ts", "-c:v", "mpeg2video")
+    config = demux_config(protocols=["file"])
+    assert len(demux_video(path, demux_config=config, name="elsewhere.ts")) == 50
+    with pytest.raises(stoker.Error, match="elsewhere.ts"):
+        demux_video(tmp_path / "none.ts", demux_config=config, name="elsewhere.ts")
+
+
 def test_with_protocols(tmp_path):
     clip = make(tmp_path / "clip.ts", "-c:v", "mpeg4")
     path = tmp_path / "a.m3u8"

@@ -30,6 +30,11 @@ stk_err stk_demuxer_fail(stk_demuxer *d, stk_av_call *call, int rc, const char *
     const av_input *in = &d->input;
     if (atomic_load_explicit(&in->cancelled, memory_order_acquire))
         return stk_av_say(call, STK_ECANCELLED, "%s: %s: cancelled", what, in->name);
+    if (in->late && d->live)
+        return stk_av_say(call, STK_ETIMEOUT,
+                          "%s: %s: nothing came for %g s, the timeout: see whether its sender runs "
+                          "and can be reached, or wait longer",
+                          what, in->name, (double)in->timeout / 1e9);
     if (in->late)
         return stk_av_say(call, STK_ETIMEOUT, "%s: %s: took longer than %g s, the timeout", what,
                           in->name, (double)in->timeout / 1e9);
@@ -60,51 +65,87 @@ static stk_err make_options(const stk_demux_opts *opts, AVDictionary **out, stk_
     return rc < 0 ? stk_diag_set(diag, STK_ENOMEM, "no memory for options") : STK_OK;
 }
 
-static stk_err open_format(stk_demuxer *d, const stk_demux_opts *opts, AVDictionary **options,
-                           stk_av_call *call)
+/* The address alone: what comes from it names nothing that is opened. */
+static stk_err open_address(stk_demuxer *d, stk_av_call *call)
 {
-    const AVInputFormat *format = NULL;
-    if (opts->format && !(format = av_find_input_format(opts->format)))
-        return stk_av_say(call, STK_EUNSUPPORTED, "this FFmpeg has no demuxer '%s'", opts->format);
+    const AVIOInterruptCB interrupt = {av_input_interrupted, &d->input};
+    int rc = av_dict_set(&d->options, "protocol_whitelist", d->by, 0);
+    if (rc >= 0)
+        rc = avio_open2(&d->input.address, d->input.url, AVIO_FLAG_READ, &interrupt, &d->options);
+    if (rc >= 0) rc = av_dict_set(&d->options, "protocol_whitelist", "none", 0);
+    return rc < 0 ? stk_demuxer_fail(d, call, rc, "Failed to open the input") : STK_OK;
+}
+
+/* Demuxers of these open their connections themselves. */
+static bool connects(const char *url)
+{
+    return !strncmp(url, "rtsp", 4) || !strncmp(url, "rtp:", 4);
+}
+
+static stk_err open_format(stk_demuxer *d, stk_av_call *call)
+{
+    const char *url = d->input.url ? d->input.url : d->input.name;
     if (!(d->fc = avformat_alloc_context())) return stk_av_say(call, STK_ENOMEM, "no memory");
-    d->fc->pb = d->input.io;
+    if (d->by && connects(url)) {
+        if (av_dict_set(&d->options, "protocol_whitelist", d->by, 0) < 0)
+            return stk_av_say(call, STK_ENOMEM, "no memory for options");
+    }
+    else if (d->by) {
+        const stk_err err = open_address(d, call);
+        if (err) return err;
+    }
+    d->fc->pb = d->input.address ? d->input.address : d->input.io;
     d->fc->interrupt_callback = (AVIOInterruptCB){av_input_interrupted, &d->input};
-    if (!opts->protocols) d->fc->io_open = av_input_refuse;
+    if (!d->nested) d->fc->io_open = av_input_refuse;
     /* Frees d->fc when it fails. */
-    const int rc = avformat_open_input(&d->fc, d->input.name, format, options);
+    const int rc = avformat_open_input(&d->fc, url, d->format, &d->options);
     if (rc < 0) return stk_demuxer_fail(d, call, rc, "Failed to open the input");
-    const AVDictionaryEntry *unknown = av_dict_get(*options, "", NULL, AV_DICT_IGNORE_SUFFIX);
+    const AVDictionaryEntry *unknown = av_dict_get(d->options, "", NULL, AV_DICT_IGNORE_SUFFIX);
     if (unknown)
         return stk_av_say(call, STK_EINVAL, "%s: the demuxer '%s' has no option '%s'",
                           d->input.name, d->fc->iformat->name, unknown->key);
     return STK_OK;
 }
 
-static stk_err open_all(stk_demuxer *d, const stk_av_input *input, const stk_demux_opts *opts,
-                        stk_diag *diag)
+stk_err stk_demuxer_start(stk_demuxer *d, stk_diag *diag)
 {
     stk_av_call call;
-    AVDictionary *options = NULL;
-    stk_err err = av_input_init(&d->input, input, opts, diag);
-    if (err && err != STK_EINVAL) stk_diag_prefix(diag, "Failed to open the input");
-    if (err) return err;
-    err = make_options(opts, &options, diag);
+    stk_av_enter(&call, diag);
+    av_input_begin(&d->input);
+    stk_err err = open_format(d, &call);
     if (!err) {
-        stk_av_enter(&call, diag);
-        av_input_begin(&d->input);
-        err = open_format(d, opts, &options, &call);
-        if (!err) {
-            const int rc = avformat_find_stream_info(d->fc, NULL);
-            if (rc < 0) err = stk_demuxer_fail(d, &call, rc, "Failed to open the input");
-        }
-        stk_av_leave(&call);
+        const int rc = avformat_find_stream_info(d->fc, NULL);
+        if (rc < 0) err = stk_demuxer_fail(d, &call, rc, "Failed to open the input");
     }
-    av_dict_free(&options);
+    stk_av_leave(&call);
+    av_dict_free(&d->options);
     return err;
 }
 
-stk_err mod_demuxer_open(const stk_av_input *input, const stk_demux_opts *opts, stk_demuxer **out,
-                         stk_diag *diag)
+static stk_err make(stk_demuxer *d, const stk_av_input *input, const stk_demux_opts *opts,
+                    stk_diag *diag)
+{
+    stk_err err = STK_OK;
+    d->max_bytes = opts->max_bytes ? opts->max_bytes : DEFAULT_MAX_BYTES;
+    d->fresh = true;
+    d->nested = opts->protocols;
+    atomic_flag_clear(&d->busy);
+    if (d->live && input->url && !opts->protocols) err = av_input_protocols(input, &d->by, diag);
+    if (err) {
+        if (input->reader && input->reader->close) input->reader->close(input->reader->ctx);
+        return err;
+    }
+    err = av_input_init(&d->input, input, opts, d->by, diag);
+    if (err && err != STK_EINVAL) stk_diag_prefix(diag, "Failed to open the input");
+    if (!err) err = make_options(opts, &d->options, diag);
+    if (!err && opts->format && !(d->format = av_find_input_format(opts->format)))
+        err = stk_diag_set(diag, STK_EUNSUPPORTED, "this FFmpeg has no demuxer '%s'", opts->format);
+    if (!err && !(d->packet = av_packet_alloc())) err = stk_diag_set(diag, STK_ENOMEM, "no memory");
+    return err;
+}
+
+stk_err stk_demuxer_make(const stk_av_input *input, const stk_demux_opts *opts, bool live,
+                         stk_demuxer **out, stk_diag *diag)
 {
     static const stk_demux_opts none;
     stk_demuxer *d = *out = stk_alloc_zero(1, sizeof(*d));
@@ -112,12 +153,17 @@ stk_err mod_demuxer_open(const stk_av_input *input, const stk_demux_opts *opts, 
         if (input->reader && input->reader->close) input->reader->close(input->reader->ctx);
         return stk_diag_set(diag, STK_ENOMEM, "no memory for a demuxer");
     }
-    if (!opts) opts = &none;
-    d->max_bytes = opts->max_bytes ? opts->max_bytes : DEFAULT_MAX_BYTES;
-    d->fresh = true;
-    atomic_flag_clear(&d->busy);
-    stk_err err = open_all(d, input, opts, diag);
-    if (!err && !(d->packet = av_packet_alloc())) err = stk_diag_set(diag, STK_ENOMEM, "no memory");
+    d->live = live;
+    const stk_err err = make(d, input, opts ? opts : &none, diag);
+    if (err) mod_demuxer_free(out);
+    return err;
+}
+
+stk_err mod_demuxer_open(const stk_av_input *input, const stk_demux_opts *opts, stk_demuxer **out,
+                         stk_diag *diag)
+{
+    stk_err err = stk_demuxer_make(input, opts, false, out, diag);
+    if (!err) err = stk_demuxer_start(*out, diag);
     if (err) mod_demuxer_free(out);
     return err;
 }
@@ -131,6 +177,7 @@ void mod_demuxer_free(stk_demuxer **pd)
     stk_av_enter(&call, NULL);
     avformat_close_input(&d->fc);
     av_packet_free(&d->packet);
+    av_dict_free(&d->options);
     av_input_fini(&d->input);
     stk_av_leave(&call);
     stk_free(d);
@@ -320,6 +367,8 @@ stk_err mod_demuxer_next(stk_demuxer *d, const int *streams, size_t n, stk_ratio
     stk_err err = check_streams(d, streams, n, diag);
     if (!err) {
         stk_av_call call;
+        /* After what was late FFmpeg may have given a part, and says so only when asked again. */
+        if (d->live && !d->input.late) av_input_begin(&d->input);
         select_streams(d, streams, n);
         stk_av_enter(&call, diag);
         err = stk_demuxer_stream(d, &(stk_demuxer_part){streams, n, duration, num_packets}, out,

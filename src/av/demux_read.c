@@ -17,7 +17,7 @@ static stk_err next_packet(stk_demuxer *d, stk_av_call *call)
         return STK_OK;
     }
     av_packet_unref(d->packet);
-    av_input_begin(&d->input);
+    if (!d->live) av_input_begin(&d->input);
     d->fresh = false;
     int rc;
     do rc = av_read_frame(d->fc, d->packet);

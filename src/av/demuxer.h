@@ -7,15 +7,27 @@
 #include "av/packet_list.h"
 
 struct stk_demuxer {
-    size_t max_bytes;
+    size_t max_bytes; /* never changes, as all down to the next comment */
+    bool live;        /* the timeout is that of a call, whatever comes of other streams */
+    bool nested;      /* the input may name others */
+    const char *by;   /* protocols that open an address, and nothing else; NULL: none */
+    const AVInputFormat *format;
 
     atomic_flag busy; /* guards everything below; see the header */
     AVFormatContext *fc;
+    AVDictionary *options; /* until it is open */
     av_input input;
     AVPacket *packet; /* the one that is being read */
     bool fresh;       /* nothing was read yet */
     bool held;        /* `packet` was read, and belongs to the next call */
 };
+
+/* In two steps: the first one checks, and opens what has a path; the second one may wait for the
+ * input.  `live`: an address is opened by its own protocol, and nothing but it, where the options
+ * name none. */
+STK_NODISCARD stk_err stk_demuxer_make(const stk_av_input *input, const stk_demux_opts *opts,
+                                       bool live, stk_demuxer **out, stk_diag *diag);
+STK_NODISCARD stk_err stk_demuxer_start(stk_demuxer *d, stk_diag *diag);
 
 /* What a call failed of: cancelling, the timeout, a nested input, the system, or `rc`. */
 stk_err stk_demuxer_fail(stk_demuxer *d, stk_av_call *call, int rc, const char *what);

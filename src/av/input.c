@@ -137,6 +137,51 @@ static stk_err open_path(av_input *in, const char *path, stk_diag *diag)
     return STK_OK;
 }
 
+static stk_err open_fd(av_input *in, int fd, stk_diag *diag)
+{
+    struct stat st;
+    in->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (in->fd < 0 || fstat(in->fd, &st) < 0) return stk_diag_errno(diag, errno, "%s", in->name);
+    in->regular = S_ISREG(st.st_mode);
+    in->size = in->regular ? st.st_size : -1;
+    return STK_OK;
+}
+
+/* Schemes of addresses, and what FFmpeg opens for them. */
+static const struct scheme {
+    const char *name, *protocols;
+} schemes[] = {
+    {"udp", "udp"},
+    {"tcp", "tcp"},
+    {"tls", "tls,tcp"},
+    {"unix", "unix"},
+    {"rtp", "rtp,udp"},
+    {"srt", "srt"},
+    {"rist", "rist"},
+    {"rtsp", "rtp,udp,tcp"},
+    {"rtsps", "rtp,udp,tcp,tls"},
+    {"rtmp", "rtmp,tcp"},
+    {"rtmps", "rtmps,tls,tcp"},
+    {"http", "http,tcp,https,tls,httpproxy"}, /* servers redirect from one to the other */
+    {"https", "http,tcp,https,tls,httpproxy"},
+};
+
+stk_err av_input_protocols(const stk_av_input *from, const char **out, stk_diag *diag)
+{
+    *out = NULL;
+    const char *rest = strstr(from->url, "://");
+    const size_t n = rest ? (size_t)(rest - from->url) : 0;
+    if (!n || strspn(from->url, "abcdefghijklmnopqrstuvwxyz0123456789+-.") < n) return STK_OK;
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes) && !*out; i++)
+        if (strlen(schemes[i].name) == n && !strncmp(schemes[i].name, from->url, n))
+            *out = schemes[i].protocols;
+    if (*out) return STK_OK;
+    return stk_diag_set(diag, STK_EUNSUPPORTED,
+                        "%s: which protocols such an address needs is not known: name them with "
+                        "protocols=[...]",
+                        from->url);
+}
+
 static stk_err make_io(av_input *in, size_t size, stk_diag *diag)
 {
     const bool seeks = in->bytes || in->regular || in->reader.seek;
@@ -155,13 +200,14 @@ static const char *name_of(const stk_av_input *from)
 {
     if (from->name) return from->name;
     if (from->url) return from->url;
+    if (from->fd) return "a descriptor";
     return from->bytes ? "bytes" : "a reader";
 }
 
 static stk_err check(const stk_av_input *from, const stk_demux_opts *opts, stk_diag *diag)
 {
-    if (!!from->url + !!from->bytes + !!from->reader != 1)
-        return stk_diag_set(diag, STK_EINVAL, "an input is one of url, bytes and reader");
+    if (!!from->url + !!from->bytes + !!from->reader + !!from->fd != 1)
+        return stk_diag_set(diag, STK_EINVAL, "an input is one of url, bytes, reader and fd");
     if (opts->buffer_size > MAX_BUFFER)
         return stk_diag_set(diag, STK_EINVAL, "buffer_size is at most %d, not %zu", MAX_BUFFER,
                             opts->buffer_size);
@@ -170,8 +216,34 @@ static stk_err check(const stk_av_input *from, const stk_demux_opts *opts, stk_d
     return STK_OK;
 }
 
+static char *copy_text(const char *text)
+{
+    const size_t n = strlen(text) + 1;
+    char *copy = stk_alloc(n);
+    return copy ? memcpy(copy, text, n) : NULL;
+}
+
+/* Where bytes come from, of which there is one. */
+static stk_err open_one(av_input *in, const stk_av_input *from, const stk_demux_opts *opts,
+                        const char *by, stk_diag *diag)
+{
+    if (from->bytes) {
+        in->bytes = stk_buffer_ref(from->bytes);
+        in->size = (int64_t)stk_buffer_size(from->bytes);
+        return STK_OK;
+    }
+    if (from->reader) {
+        in->size = in->reader.size ? in->reader.size(in->reader.ctx) : -1;
+        return STK_OK;
+    }
+    if (from->fd) return open_fd(in, *from->fd, diag);
+    if (!opts->protocols && !by) return open_path(in, from->url, diag);
+    in->url = copy_text(from->url);
+    return in->url ? STK_OK : stk_diag_set(diag, STK_ENOMEM, "no memory for an address");
+}
+
 stk_err av_input_init(av_input *in, const stk_av_input *from, const stk_demux_opts *opts,
-                      stk_diag *diag)
+                      const char *by, stk_diag *diag)
 {
     in->fd = in->wake_fd = -1;
     in->size = -1;
@@ -179,27 +251,14 @@ stk_err av_input_init(av_input *in, const stk_av_input *from, const stk_demux_op
     stk_err err = check(from, opts, diag);
     if (err) return err;
 
-    const char *name = name_of(from);
     in->timeout = opts->timeout ? opts->timeout : DEFAULT_TIMEOUT;
-    in->name = stk_alloc(strlen(name) + 1);
+    in->name = copy_text(name_of(from));
     if (!in->name) return stk_diag_set(diag, STK_ENOMEM, "no memory for an input");
-    memcpy(in->name, name, strlen(name) + 1);
     in->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (in->wake_fd < 0) return stk_diag_errno(diag, errno, "eventfd");
-    if (from->bytes) {
-        in->bytes = stk_buffer_ref(from->bytes);
-        in->size = (int64_t)stk_buffer_size(from->bytes);
-    }
-    else if (from->reader) {
-        in->size = in->reader.size ? in->reader.size(in->reader.ctx) : -1;
-    }
-    else if (opts->protocols) {
-        return STK_OK;
-    }
-    else {
-        err = open_path(in, from->url, diag);
-    }
-    if (!err) err = make_io(in, opts->buffer_size ? opts->buffer_size : DEFAULT_BUFFER, diag);
+    err = open_one(in, from, opts, by, diag);
+    if (!err && !in->url)
+        err = make_io(in, opts->buffer_size ? opts->buffer_size : DEFAULT_BUFFER, diag);
     return err;
 }
 
@@ -207,6 +266,7 @@ void av_input_fini(av_input *in)
 {
     if (in->io) av_freep(&in->io->buffer);
     avio_context_free(&in->io);
+    avio_closep(&in->address);
     stk_buffer_unref(&in->bytes);
     if (in->reader.close) in->reader.close(in->reader.ctx);
     in->reader.close = NULL;
@@ -214,6 +274,7 @@ void av_input_fini(av_input *in)
         if (in->fd >= 0) close(in->fd);
         if (in->wake_fd >= 0) close(in->wake_fd);
     }
+    stk_free(in->url);
     stk_free(in->name);
-    in->name = NULL;
+    in->url = in->name = NULL;
 }

@@ -17,7 +17,9 @@
 #include <stoker/av_demux.h>
 
 typedef struct av_input {
-    AVIOContext *io; /* NULL: FFmpeg opens the url itself */
+    AVIOContext *io;      /* NULL: FFmpeg opens the url itself */
+    AVIOContext *address; /* FFmpeg's own, of the url */
+    char *url;            /* that FFmpeg opens; NULL: none */
     stk_buffer *bytes;
     stk_av_reader reader;
     int fd;
@@ -34,9 +36,15 @@ typedef struct av_input {
     char refused[256];         /* the first nested input that was not opened */
 } av_input;
 
-/* `in` is all zero.  After a failure, too, av_input_fini is called. */
+/* `in` is all zero.  `by`: protocols by which the url is opened, besides those of the options;
+ * NULL: none.  After a failure, too, av_input_fini is called. */
 STK_NODISCARD stk_err av_input_init(av_input *in, const stk_av_input *from,
-                                    const stk_demux_opts *opts, stk_diag *diag);
+                                    const stk_demux_opts *opts, const char *by, stk_diag *diag);
+
+/* The protocols that open this address alone, in static storage; NULL: the url is a path.
+ * STK_EUNSUPPORTED: an address of another kind. */
+STK_NODISCARD stk_err av_input_protocols(const stk_av_input *from, const char **out,
+                                         stk_diag *diag);
 void av_input_fini(av_input *in);
 
 /* The time for what is done next begins. */

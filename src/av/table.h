@@ -13,6 +13,7 @@
 #include <stoker/av_demux.h>
 #include <stoker/av_frames.h>
 #include <stoker/av_graph.h>
+#include <stoker/av_live.h>
 #include <stoker/av_mux.h>
 
 /* clang-format off */
@@ -44,6 +45,8 @@
     F(filter_graph_get, (stk_filter_graph *graph, const char *name, size_t max_frames, size_t max_bytes, stk_frames **out, stk_diag *diag), (graph, name, max_frames, max_bytes, out, diag)) \
     F(filter_graph_dump, (stk_filter_graph *graph, stk_buffer **out, stk_diag *diag), (graph, out, diag)) \
     F(encoder_encode, (stk_encoder *encoder, const stk_frames *frames, bool flush, stk_packets **out, stk_diag *diag), (encoder, frames, flush, out, diag)) \
+    F(live_open, (const stk_av_input *input, const stk_live_opts *opts, stk_live **out, stk_diag *diag), (input, opts, out, diag)) \
+    F(live_next, (stk_live *live, int64_t timeout, stk_frames **out, stk_diag *diag), (live, timeout, out, diag)) \
     F(muxer_new, (const char *url, const stk_mux_opts *opts, stk_muxer **out, stk_diag *diag), (url, opts, out, diag)) \
     F(muxer_add_encoder, (stk_muxer *muxer, const stk_encode_opts *opts, stk_encoder **out, stk_diag *diag), (muxer, opts, out, diag))
 
@@ -84,6 +87,8 @@
     D(packets_get_info, (const stk_packets *packets, stk_packets_info *out), (packets, out)) \
     D(demuxer_get_info, (const stk_demuxer *demuxer, stk_demuxer_info *out), (demuxer, out)) \
     D(demuxer_cancel, (stk_demuxer *demuxer), (demuxer)) \
+    D(live_close, (stk_live *live), (live)) \
+    D(live_get_stats, (stk_live *live, stk_live_stats *out), (live, out)) \
     D(frames_get_info, (const stk_frames *frames, stk_frames_info *out), (frames, out)) \
     D(frames_times, (const stk_frames *frames, int64_t *out, size_t n), (frames, out, n))
 
@@ -96,6 +101,7 @@
     U(frames_unref, stk_frames) \
     U(decoder_free, stk_decoder) \
     U(filter_graph_free, stk_filter_graph) \
+    U(live_free, stk_live) \
     U(encoder_free, stk_encoder) \
     U(muxer_free, stk_muxer)
 
@@ -121,7 +127,7 @@ typedef struct stk_av_table {
 #undef U
 } stk_av_table;
 
-#define STK_AV_BUILD STK_VERSION " 4" /* the number grows with every change of what crosses */
+#define STK_AV_BUILD STK_VERSION " 5" /* the number grows with every change of what crosses */
 #define STK_AV_SYMBOL "stk_av_module" /* the table's name */
 
 #endif /* STK_AV_TABLE_H */

@@ -120,6 +120,12 @@ void stk_thread_join(stk_thread *t)
     t->made = false;
 }
 
+void stk_thread_detach(stk_thread *t)
+{
+    if (t->made) must(pthread_detach(t->os));
+    t->made = false;
+}
+
 bool stk_thread_is_self(const stk_thread *t)
 {
     return t->made && pthread_equal(t->os, pthread_self());

@@ -9,9 +9,9 @@ typedef struct {
     ext_av_file *file;
 } Handle;
 
-static const char *const kinds[] = {"a codec",           "packets",   "a demuxer",
-                                    "bitstream filters", "a decoder", "frames",
-                                    "an encoder",        "a muxer",   "a filter graph"};
+static const char *const kinds[] = {
+    "a codec", "packets",    "a demuxer", "bitstream filters", "a decoder",
+    "frames",  "an encoder", "a muxer",   "a filter graph",    "live input"};
 
 static void end(ext_av_kind kind, void *core)
 {
@@ -24,6 +24,7 @@ static void end(ext_av_kind kind, void *core)
     case EXT_AV_FRAMES: stk_frames_unref(&(stk_frames *){core}); break;
     case EXT_AV_ENCODER: stk_encoder_free(&(stk_encoder *){core}); break;
     case EXT_AV_MUXER: stk_muxer_free(&(stk_muxer *){core}); break;
+    case EXT_AV_LIVE: stk_live_free(&(stk_live *){core}); break;
     case EXT_AV_GRAPH: stk_filter_graph_free(&(stk_filter_graph *){core}); break;
     }
 }
@@ -198,7 +199,8 @@ bool ext_av_add_functions(PyObject *module)
            PyModule_AddFunctions(module, ext_av_demux_functions) == 0 &&
            PyModule_AddFunctions(module, ext_av_frames_functions) == 0 &&
            PyModule_AddFunctions(module, ext_av_encode_functions) == 0 &&
-           PyModule_AddFunctions(module, ext_av_graph_functions) == 0;
+           PyModule_AddFunctions(module, ext_av_graph_functions) == 0 &&
+           PyModule_AddFunctions(module, ext_av_live_functions) == 0;
 }
 
 /* clang-format off */

@@ -11,6 +11,7 @@
 #include <stoker/av_demux.h>
 #include <stoker/av_frames.h>
 #include <stoker/av_graph.h>
+#include <stoker/av_live.h>
 #include <stoker/av_mux.h>
 
 #include "lane.h"
@@ -25,6 +26,7 @@ typedef enum ext_av_kind {
     EXT_AV_ENCODER,
     EXT_AV_MUXER,
     EXT_AV_GRAPH,
+    EXT_AV_LIVE,
 } ext_av_kind;
 
 extern PyType_Spec ext_av_spec, ext_cpu_buffer_spec;
@@ -60,11 +62,11 @@ int ext_av_file_traverse(const ext_av_file *file, visitproc visit, void *arg);
 void ext_av_file_free(ext_av_file *file);
 const stk_av_reader *ext_av_file_reader(ext_av_file *file);
 
-/* The functions of the module, of av.c, av_demux.c, av_frames.c, av_encode.c and av_graph.c. */
+/* The functions of the module, of av.c, av_demux.c, av_frames.c and so on. */
 
 bool ext_av_add_functions(PyObject *module);
 extern PyMethodDef ext_av_demux_functions[], ext_av_frames_functions[], ext_av_encode_functions[],
-    ext_av_graph_functions[];
+    ext_av_graph_functions[], ext_av_live_functions[];
 
 #define EXT_AV_KEYWORDS(name, text)                                                             \
     {                                                                                           \

@@ -10,7 +10,7 @@ import pytest
 import av
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("migrating.md", "media.md", "samples.md")
+PAGES = ("live.md", "migrating.md", "media.md", "samples.md")
 BLOCKS = {
     f"{page}-{number}": block
     for page in PAGES
@@ -18,7 +18,7 @@ BLOCKS = {
         re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
     )
 }
-FFMPEG = re.compile(r'\["ffmpeg"|import .*(Muxer|save_image)')
+FFMPEG = re.compile(r'\["ffmpeg"|import .*(LiveReader|Muxer|save_image)')
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -5,6 +5,7 @@
     load_wav, parse_wav            WAV files
     Demuxer, demux_*, Decoder      audio, video and images, through FFmpeg
     load_audio, load_video...      the same in one call
+    LiveReader                     cameras, network streams and pipes, as they come
     Muxer, save_image              the other way, from frames and arrays to files
     iter_lines, iter_jsonl         lines of text, and JSON
     iter_arrow, iter_parquet       record batches, through pyarrow
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from ._frames import AudioFrames, ImageFrames, VideoFrames
     from ._graph import FilterGraph, UnknownLabelError
     from ._lines import iter_jsonl, iter_lines
+    from ._live import LiveReader, LiveStats
     from ._load import load_audio, load_image, load_image_batch, load_video
     from ._npy import load_npy
     from ._npz import NpzFile, load_npz
@@ -99,6 +101,8 @@ _HOMES = {  # in which module of this package each name is
     "ImageFrames": "_frames",
     "ImagePackets": "_packets",
     "InputNotFoundError": "_demux",
+    "LiveReader": "_live",
+    "LiveStats": "_live",
     "Muxer": "_encode",
     "NpzFile": "_npz",
     "NvDecDecoder": "_cuda",
@@ -190,6 +194,8 @@ __all__ = [
     "ImageFrames",
     "ImagePackets",
     "InputNotFoundError",
+    "LiveReader",
+    "LiveStats",
     "Muxer",
     "NpzFile",
     "NvDecDecoder",

@@ -14,7 +14,8 @@
  * Where one stays busy, another lane is woken for that work, or asked for.
  *
  * One of those that wait watches: it waits until the next burst is overdue.  Where nobody watches,
- * run_leave wakes somebody who then does.
+ * run_leave wakes somebody who then does; not while results wait for a reader who does something
+ * else, and who looks when it comes.
  *
  * Threads: the lane begins items without the run's lock, by compare-and-swap on `span`, and says
  *          with `finished` that they are done; all else is done with the lock.
@@ -137,7 +138,7 @@ void run_watch(stk_run *run, stk_cond *c, int64_t due, int64_t deadline)
 
 void run_ask_watcher(stk_run *run)
 {
-    if (run->watching || run->watch_asked) return;
+    if (run->watching || run->watch_asked || run_is_ahead(run)) return;
     const lane *l = run->lent;
     while (l && !is_open(l, run->reading > 0 || run->tells)) l = l->link;
     if (!l) return;

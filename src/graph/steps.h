@@ -119,6 +119,8 @@ bool run_work(stk_client *client, int32_t worker);
 bool lane_step(struct stk_run *run, lane *l, task *t) STK_REQUIRES(run_role);
 bool reader_has_news(struct stk_run *run) STK_REQUIRES(run_role);
 bool group_is_ready(struct stk_run *run, uint32_t g) STK_REQUIRES(run_role);
+/* Results wait for the reader, who does something else. */
+bool run_is_ahead(const struct stk_run *run) STK_REQUIRES(run_role);
 bool group_wants_lane(struct stk_run *run, uint32_t g) STK_REQUIRES(run_role);
 STK_NODISCARD stk_err run_start_io(struct stk_run *run, stk_diag *diag);
 /* Settles, unlocks, then wakes whoever has something to do, and retires a run that has ended. */

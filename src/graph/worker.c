@@ -11,11 +11,12 @@
 
 #define SLOW_NS 50e3  /* a thread that is at work this long will not look around soon */
 #define WORTH_NS 30e3 /* ready work worth a wake-up beside threads that will look around soon */
-/* The same where only one of them runs at a time anyway and no item takes QUICK_NS: a tenth less
- * processor time for items that cost nothing, in pairs. */
-#define EXCLUSIVE_WORTH_NS 1e6
+/* The same where only one of them runs at a time anyway and no item takes QUICK_NS (a tenth less
+ * processor time for items that cost nothing, in pairs), and for foreign ops while the reader has
+ * enough to do (a fifth to a half, beside a loop that asks for 1,000 items a second). */
+#define PATIENT_WORTH_NS 1e6
 #define QUICK_NS 5e3
-#define LEAST_WINDOW 8    /* of a queue that is filled a half at a time */
+#define LEAST_WINDOW 3    /* of a queue that is filled a half at a time */
 #define WAITS_NS 1e6      /* reads that take this long wait for a disk or a network */
 #define SLICE_NS 10000000 /* how long a run keeps a worker that another run waits for */
 
@@ -33,7 +34,7 @@ static bool urgent(const node *n)
     const edge *out = n->out;
     if (!out || !edge_peek(out)) return true; /* a consumer that misses its next one is served */
     const bool large = out->window > 2 * MAX_BURST;
-    const bool quick = n->cost_ns >= 0 && n->cost_ns < QUICK_NS;
+    const bool quick = n->cost_ns >= 0 && n->cost_ns < SLOW_NS;
     if (n->group && !large)
         return !quick || out->fixed || out->window < LEAST_WINDOW || out->len <= out->window / 2;
     const bool refills = n->group || (n->blocking && n->kind == NODE_MAP);
@@ -97,6 +98,11 @@ static bool wants_io(stk_run *run) STK_REQUIRES(run_role)
     return busy + run->io_coming == 0 || o.slow || o.cost_ns > 2 * WORTH_NS;
 }
 
+bool run_is_ahead(const stk_run *run)
+{
+    return run->reading == 0 && edge_peek(run->sink);
+}
+
 bool group_is_ready(stk_run *run, uint32_t g)
 {
     return look(run, false, g).ready;
@@ -108,7 +114,7 @@ bool group_wants_lane(stk_run *run, uint32_t g)
     const outlook o = look(run, false, g);
     if (!o.ready) return false;
     const bool quick = p->exclusive && o.longest_ns < QUICK_NS;
-    const double worth = quick ? EXCLUSIVE_WORTH_NS : WORTH_NS;
+    const double worth = quick || run_is_ahead(run) ? PATIENT_WORTH_NS : WORTH_NS;
     return p->inside - p->waiting + p->coming == 0 || o.slow || o.cost_ns > worth;
 }
 

@@ -10,15 +10,11 @@
 
 #include "av/decoder.h"
 #include "av/module.h"
+#include "av/video_index.h"
 #include "base/alloc.h"
 
-typedef struct picture {
-    int64_t time;
-    size_t at; /* its packet's place */
-} picture;
-
 typedef struct want {
-    picture is;
+    av_picture is;
     size_t from;                 /* the packet that decoding begins with */
     AVFrame *by_time, *by_count; /* NULL: not found yet */
 } want;
@@ -27,86 +23,37 @@ typedef struct picking {
     stk_decoder *d;
     const stk_packets *packets;
     const size_t *indices;
-    size_t *keys;   /* for each packet the last key frame up to it; itself if there is none */
-    picture *shown; /* in the window, in the order of their times */
-    size_t num_shown;
-    want *wants; /* one for each index */
+    av_index index; /* of the pictures in the window */
+    want *wants;    /* one for each of `indices` */
     size_t n;
 } picking;
 
 /* --- which packets --- */
 
-static int by_time(const void *a, const void *b)
+static stk_err list_packets(picking *p)
 {
-    const picture *x = a, *y = b;
-    if (x->time != y->time) return (x->time > y->time) - (x->time < y->time);
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-/* RFC 6386, 9.1: bit 4 of a VP8 frame is show_frame. */
-static bool is_shown(const picking *p, const AVPacket *packet)
-{
-    if (p->d->context->codec_id == AV_CODEC_ID_VP8 && packet->size && !(packet->data[0] & 0x10))
-        return false;
-    return packet->size && stk_packets_inside(p->packets, packet);
-}
-
-/* False: times do not tell which packet a picture is. */
-static bool list_shown(picking *p)
-{
-    bool told = true;
-    int64_t first_key = AV_NOPTS_VALUE;
-    for (size_t i = 0; i < p->packets->n; i++) {
+    stk_err err = STK_OK;
+    for (size_t i = 0; i < p->packets->n && !err; i++) {
         const AVPacket *packet = p->packets->list[i];
-        if (first_key == AV_NOPTS_VALUE && (packet->flags & AV_PKT_FLAG_KEY))
-            first_key = packet->pts;
-        if (!is_shown(p, packet)) continue;
-        p->shown[p->num_shown++] = (picture){packet->pts, i};
-        /* What is shown before the first key frame refers to what is not there. */
-        if (packet->pts == AV_NOPTS_VALUE || first_key == AV_NOPTS_VALUE || packet->pts < first_key)
-            told = false;
+        err = av_index_add(&p->index, packet, p->d->context->codec_id,
+                           stk_packets_inside(p->packets, packet));
     }
-    qsort(p->shown, p->num_shown, sizeof(*p->shown), by_time);
-    for (size_t i = 1; i < p->num_shown; i++)
-        if (p->shown[i].time == p->shown[i - 1].time) told = false;
-    return told;
+    return err ? err : av_index_finish(&p->index);
 }
 
-static void list_keys(picking *p)
+static stk_err prepare(picking *p, stk_diag *diag)
 {
-    for (size_t i = 0; i < p->packets->n; i++) {
-        const AVPacket *packet = p->packets->list[i];
-        const bool key = (packet->flags & AV_PKT_FLAG_KEY) && packet->pts != AV_NOPTS_VALUE;
-        p->keys[i] = key || !i ? i : p->keys[i - 1];
-    }
-}
-
-/* A picture that is shown before the key frame in front of it may refer to what is before that. */
-static size_t begins_at(const picking *p, const picture *is)
-{
-    size_t at = p->keys[is->at];
-    while (at && p->packets->list[at]->pts > is->time) at = p->keys[at - 1];
-    return at;
-}
-
-static stk_err prepare(picking *p, bool *told, stk_diag *diag)
-{
-    const size_t n = p->packets->n ? p->packets->n : 1;
-    p->keys = stk_alloc_zero(n, sizeof(*p->keys));
-    p->shown = stk_alloc_zero(n, sizeof(*p->shown));
+    const av_index *x = &p->index;
     p->wants = stk_alloc_zero(p->n, sizeof(*p->wants));
-    if (!p->keys || !p->shown || !p->wants)
-        return stk_diag_set(diag, STK_ENOMEM, "no memory for frames");
-    list_keys(p);
-    *told = list_shown(p);
+    if (!p->wants || list_packets(p)) return stk_diag_set(diag, STK_ENOMEM, "no memory for frames");
     for (size_t i = 0; i < p->n; i++) {
         if (i && p->indices[i] <= p->indices[i - 1])
             return stk_diag_set(diag, STK_EINVAL, "the numbers of frames must ascend");
-        if (p->indices[i] >= p->num_shown)
+        if (p->indices[i] >= x->num_shown)
             return stk_diag_set(diag, STK_ENOTFOUND, "there is no frame %zu, of %zu", p->indices[i],
-                                p->num_shown);
-        p->wants[i].is = p->shown[p->indices[i]];
-        p->wants[i].from = begins_at(p, &p->wants[i].is);
+                                x->num_shown);
+        p->wants[i].is = x->shown[p->indices[i]];
+        p->wants[i].from = av_index_begin(x, &p->wants[i].is);
     }
     return STK_OK;
 }
@@ -191,10 +138,11 @@ static stk_err decode_section(picking *p, section *s, stk_av_call *call)
 /* How many pictures come out of the section until all that are wanted have. */
 static size_t expected(const picking *p, const section *s)
 {
-    const int64_t begin = p->packets->list[s->from]->pts;
+    const av_picture *shown = p->index.shown;
+    const int64_t begin = p->index.list[s->from].pts;
     size_t n = 0;
-    for (size_t i = p->indices[s->last - 1] + 1; i-- > 0 && p->shown[i].time >= begin;)
-        n += p->shown[i].at >= s->from && p->shown[i].at <= s->to;
+    for (size_t i = p->indices[s->last - 1] + 1; i-- > 0 && shown[i].time >= begin;)
+        n += shown[i].at >= s->from && shown[i].at <= s->to;
     return n;
 }
 
@@ -325,14 +273,12 @@ stk_err stk_decoder_collect(stk_decoder *d, const stk_packets *packets, const si
                             size_t n, stk_frames *out, stk_av_call *call)
 {
     picking p = {.d = d, .packets = packets, .indices = indices, .n = n};
-    bool told = false;
-    stk_err err = prepare(&p, &told, call->diag);
-    if (!err) err = decode(&p, told, call);
+    stk_err err = prepare(&p, call->diag);
+    if (!err) err = decode(&p, !p.index.untold, call);
     if (!err) err = collect(&p, out, call);
     out->num_failed = d->failed;
     for (size_t i = 0; p.wants && i < n; i++) clear(&p.wants[i]);
     stk_free(p.wants);
-    stk_free(p.shown);
-    stk_free(p.keys);
+    av_index_fini(&p.index);
     return err;
 }

@@ -11,14 +11,13 @@
 enum { VIDEO_FRAMES = 9, VIDEO_BYTES = 4 * 2 * 3 / 2 };
 
 /* YUV4MPEG2, which every FFmpeg reads. */
-static inline stk_packets *make_video(void)
+static inline stk_demuxer *make_video_demuxer(void)
 {
     static const char head[] = "YUV4MPEG2 W4 H2 F25:1 Ip A1:1 C420jpeg\n", frame[] = "FRAME\n";
     static bool started;
     const size_t each = sizeof(frame) - 1 + VIDEO_BYTES;
     stk_buffer *bytes;
     stk_demuxer *demuxer;
-    stk_packets *packets;
     if (!started) stk_av_call_start();
     started = true;
     CHECK_EQ(stk_buffer_new(sizeof(head) - 1 + VIDEO_FRAMES * each, &bytes), STK_OK);
@@ -30,9 +29,16 @@ static inline stk_packets *make_video(void)
         memset(at + sizeof(frame) - 1, i, VIDEO_BYTES);
     }
     CHECK_EQ(mod_demuxer_open(&(stk_av_input){.bytes = bytes}, NULL, &demuxer, NULL), STK_OK);
+    stk_buffer_unref(&bytes);
+    return demuxer;
+}
+
+static inline stk_packets *make_video(void)
+{
+    stk_demuxer *demuxer = make_video_demuxer();
+    stk_packets *packets;
     CHECK_EQ(mod_demuxer_read(demuxer, STK_MEDIA_VIDEO, NULL, NULL, &packets, NULL), STK_OK);
     mod_demuxer_free(&demuxer);
-    stk_buffer_unref(&bytes);
     return packets;
 }
 

@@ -7,11 +7,12 @@ typedef struct {
     ext_av_kind kind; /* never changes, as all fields */
     void *core;
     ext_av_file *file;
+    PyObject *base;
 } Handle;
 
 static const char *const kinds[] = {
-    "a codec", "packets",    "a demuxer", "bitstream filters", "a decoder",
-    "frames",  "an encoder", "a muxer",   "a filter graph",    "live input"};
+    "a codec",    "packets", "a demuxer",      "bitstream filters", "a decoder", "frames",
+    "an encoder", "a muxer", "a filter graph", "live input",        "a reader",  "a plan"};
 
 static void end(ext_av_kind kind, void *core)
 {
@@ -26,6 +27,8 @@ static void end(ext_av_kind kind, void *core)
     case EXT_AV_MUXER: stk_muxer_free(&(stk_muxer *){core}); break;
     case EXT_AV_LIVE: stk_live_free(&(stk_live *){core}); break;
     case EXT_AV_GRAPH: stk_filter_graph_free(&(stk_filter_graph *){core}); break;
+    case EXT_AV_READER: stk_video_reader_free(&(stk_video_reader *){core}); break;
+    case EXT_AV_PLAN: stk_video_plan_free(&(stk_video_plan *){core}); break;
     }
 }
 
@@ -44,6 +47,13 @@ PyObject *ext_av_give(PyObject *module, ext_av_kind kind, void *core, void *file
     return (PyObject *)self;
 }
 
+PyObject *ext_av_give_on(PyObject *module, ext_av_kind kind, void *core, PyObject *base)
+{
+    PyObject *self = ext_av_give(module, kind, core, NULL);
+    if (self) ((Handle *)self)->base = Py_NewRef(base);
+    return self;
+}
+
 void *ext_av_borrow(PyObject *module, PyObject *op, ext_av_kind kind)
 {
     const ext_state *state = PyModule_GetState(module);
@@ -55,6 +65,7 @@ void *ext_av_borrow(PyObject *module, PyObject *op, ext_av_kind kind)
 static int handle_traverse(PyObject *op, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(op));
+    Py_VISIT(((Handle *)op)->base);
     const ext_av_file *file = ((Handle *)op)->file;
     return file ? ext_av_file_traverse(file, visit, arg) : 0;
 }
@@ -69,6 +80,7 @@ static void handle_dealloc(PyObject *op)
     end(self->kind, self->core);
     ext_av_attach(&scope);
     ext_av_file_free(self->file);
+    Py_XDECREF(self->base);
     ext_drain(type);
     type->tp_free(op);
     Py_DECREF(type);
@@ -200,7 +212,8 @@ bool ext_av_add_functions(PyObject *module)
            PyModule_AddFunctions(module, ext_av_frames_functions) == 0 &&
            PyModule_AddFunctions(module, ext_av_encode_functions) == 0 &&
            PyModule_AddFunctions(module, ext_av_graph_functions) == 0 &&
-           PyModule_AddFunctions(module, ext_av_live_functions) == 0;
+           PyModule_AddFunctions(module, ext_av_live_functions) == 0 &&
+           PyModule_AddFunctions(module, ext_av_reader_functions) == 0;
 }
 
 /* clang-format off */

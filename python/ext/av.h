@@ -13,6 +13,7 @@
 #include <stoker/av_graph.h>
 #include <stoker/av_live.h>
 #include <stoker/av_mux.h>
+#include <stoker/av_reader.h>
 
 #include "lane.h"
 
@@ -27,6 +28,8 @@ typedef enum ext_av_kind {
     EXT_AV_MUXER,
     EXT_AV_GRAPH,
     EXT_AV_LIVE,
+    EXT_AV_READER,
+    EXT_AV_PLAN,
 } ext_av_kind;
 
 extern PyType_Spec ext_av_spec, ext_cpu_buffer_spec;
@@ -37,6 +40,9 @@ PyObject *ext_cpu_buffer_give(ext_state *state, const stk_tensor *view, stk_buff
 /* A new handle, or NULL with an exception.  Takes *core, and `file`, what a demuxer reads from or
  * NULL, either way. */
 PyObject *ext_av_give(PyObject *module, ext_av_kind kind, void *core, void *file);
+
+/* The same for a core that uses that of another handle, `base`, which lives as long. */
+PyObject *ext_av_give_on(PyObject *module, ext_av_kind kind, void *core, PyObject *base);
 
 /* Borrowed from `op`, which must be a handle of that kind: else NULL with a TypeError. */
 void *ext_av_borrow(PyObject *module, PyObject *op, ext_av_kind kind);
@@ -66,7 +72,7 @@ const stk_av_reader *ext_av_file_reader(ext_av_file *file);
 
 bool ext_av_add_functions(PyObject *module);
 extern PyMethodDef ext_av_demux_functions[], ext_av_frames_functions[], ext_av_encode_functions[],
-    ext_av_graph_functions[], ext_av_live_functions[];
+    ext_av_graph_functions[], ext_av_live_functions[], ext_av_reader_functions[];
 
 #define EXT_AV_KEYWORDS(name, text)                                                             \
     {                                                                                           \
@@ -75,6 +81,12 @@ extern PyMethodDef ext_av_demux_functions[], ext_av_frames_functions[], ext_av_e
 
 /* (num, den) or None; a ratio that is not known is None. */
 PyObject *ext_av_ratio(stk_ratio ratio);
+
+/* A tuple of int; PyMem_Free.  NULL with an exception. */
+size_t *ext_av_numbers(PyObject *tuple);
+
+/* A list of times, None where they are not known. */
+PyObject *ext_av_times(const int64_t *times, size_t n);
 
 /* A tuple of str as the C library takes it, ending with NULL; PyMem_Free.  NULL with an exception,
  * or *none. */

@@ -258,7 +258,7 @@ static PyObject *av_packets_codec(PyObject *module, PyObject *op)
     return ext_av_give(module, EXT_AV_CODEC, codec, NULL);
 }
 
-static PyObject *times_list(const int64_t *times, size_t n)
+PyObject *ext_av_times(const int64_t *times, size_t n)
 {
     PyObject *list = PyList_New((Py_ssize_t)n);
     for (size_t i = 0; list && i < n; i++) {
@@ -285,7 +285,7 @@ static PyObject *av_packets_times(PyObject *module, PyObject *args)
     int64_t *times = PyMem_Calloc(room ? room : 1, sizeof(*times));
     if (!times) return PyErr_NoMemory();
     const size_t n = stk_packets_times(packets, all, &base, times, room);
-    PyObject *list = times_list(times, n);
+    PyObject *list = ext_av_times(times, n);
     PyMem_Free(times);
     return list ? Py_BuildValue("(LLN)", (long long)base.num, (long long)base.den, list) : NULL;
 }

@@ -79,8 +79,7 @@ static PyObject *av_decoder_next(PyObject *module, PyObject *args)
     return err ? ext_raise(err, &diag) : ext_av_give(module, EXT_AV_FRAMES, frames, NULL);
 }
 
-/* PyMem_Free; NULL with an exception. */
-static size_t *indices_of(PyObject *tuple)
+size_t *ext_av_numbers(PyObject *tuple)
 {
     const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
     size_t *indices = PyMem_Calloc(n ? (size_t)n : 1, sizeof(*indices));
@@ -105,7 +104,7 @@ static PyObject *av_decoder_pick(PyObject *module, PyObject *args)
         return NULL;
     stk_decoder *decoder = ext_av_borrow(module, op, EXT_AV_DECODER);
     const stk_packets *packets = decoder ? ext_av_borrow(module, from, EXT_AV_PACKETS) : NULL;
-    size_t *indices = packets ? indices_of(list) : NULL;
+    size_t *indices = packets ? ext_av_numbers(list) : NULL;
     if (!indices) return NULL;
     Py_BEGIN_ALLOW_THREADS
     err = stk_decoder_pick(decoder, packets, indices, (size_t)PyTuple_GET_SIZE(list), &out, &diag);
@@ -152,14 +151,7 @@ static PyObject *av_frames_times(PyObject *module, PyObject *op)
     int64_t *times = PyMem_Calloc(n ? n : 1, sizeof(*times));
     if (!times) return PyErr_NoMemory();
     stk_frames_times(frames, times, n);
-    PyObject *list = PyList_New((Py_ssize_t)n);
-    for (size_t i = 0; list && i < n; i++) {
-        PyObject *t = times[i] == INT64_MIN ? Py_NewRef(Py_None) : PyLong_FromLongLong(times[i]);
-        if (t)
-            PyList_SET_ITEM(list, (Py_ssize_t)i, t);
-        else
-            Py_CLEAR(list);
-    }
+    PyObject *list = ext_av_times(times, n);
     PyMem_Free(times);
     return list;
 }
@@ -190,7 +182,7 @@ static PyObject *av_frames_pick(PyObject *module, PyObject *args)
     const stk_frames *frames = ext_av_borrow(module, op, EXT_AV_FRAMES);
     if (!frames) return NULL;
     const Py_ssize_t n = PyTuple_GET_SIZE(list);
-    size_t *indices = indices_of(list);
+    size_t *indices = ext_av_numbers(list);
     if (!indices) return NULL;
     const stk_err err = stk_frames_pick(frames, indices, (size_t)n, (stk_media)media, &out, &diag);
     PyMem_Free(indices);

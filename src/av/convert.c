@@ -181,7 +181,7 @@ stk_err mod_frames_spec(const stk_frames *const *frames, size_t n, bool batched,
     return err;
 }
 
-static uint8_t *copy_picture(const AVFrame *f, uint8_t *dst)
+uint8_t *stk_picture_copy(const AVFrame *f, uint8_t *dst)
 {
     const enum AVPixelFormat format = (enum AVPixelFormat)f->format;
     const int bytes = av_image_get_buffer_size(format, f->width, f->height, 1);
@@ -266,7 +266,7 @@ stk_err mod_frames_copy(const stk_frames *const *frames, size_t n, void *dst, si
         if (f->media == STK_MEDIA_AUDIO)
             at = copy_audio(f, at);
         else
-            for (size_t k = 0; k < f->n && at; k++) at = copy_picture(f->list[k], at);
+            for (size_t k = 0; k < f->n && at; k++) at = stk_picture_copy(f->list[k], at);
         if (!at) return stk_diag_set(diag, STK_EUNSUPPORTED, "a frame cannot be copied");
     }
     return STK_OK;

@@ -34,10 +34,12 @@ struct stk_decoder {
 
     stk_packets *waiting[STK_DECODER_WAITING + 1]; /* NULL: an end */
     size_t num_waiting;
-    size_t at;     /* packets of the first that were sent */
-    bool windowed; /* those that were sent last are */
-    bool sent;     /* a packet, since FFmpeg's decoder began */
-    bool draining; /* no more packets, until it says that it is empty */
+    size_t at;      /* packets of the first that were sent */
+    bool windowed;  /* those that were sent last are */
+    bool sent;      /* a packet, since FFmpeg's decoder began */
+    bool draining;  /* no more packets, until it says that it is empty */
+    bool leave_out; /* the frame of the next packet, if it can be told that no other refers to it */
+    bool left_out;  /* the last one was a packet of which that was to be found out */
     int drain_errors;
 
     int64_t first, end;    /* the window of the packets that are decoded, in time_base */

@@ -80,10 +80,12 @@ static bool tells_references(enum AVCodecID id)
 /* Frames before the window are decoded for those that refer to them, and the others not at all. */
 static void choose_effort(stk_decoder *d, const AVPacket *p)
 {
+    d->left_out = false;
     if (d->effort >= AVDISCARD_NONREF || !tells_references(d->context->codec_id)) return;
     const bool early = p && d->first > INT64_MIN && p->pts != AV_NOPTS_VALUE && p->duration > 0 &&
                        p->pts < d->first - p->duration;
-    d->context->skip_frame = early ? AVDISCARD_NONREF : d->effort;
+    d->left_out = early || d->leave_out;
+    d->context->skip_frame = d->left_out ? AVDISCARD_NONREF : d->effort;
 }
 
 stk_err stk_decoder_send(stk_decoder *d, const AVPacket *packet, stk_av_call *call)

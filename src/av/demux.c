@@ -287,8 +287,7 @@ stk_err mod_demuxer_codec(stk_demuxer *d, int stream, stk_media media, stk_av_co
     return err;
 }
 
-/* Only these streams are read. */
-static void select_streams(stk_demuxer *d, const int *streams, size_t n)
+void stk_demuxer_select(stk_demuxer *d, const int *streams, size_t n)
 {
     for (unsigned i = 0; i < d->fc->nb_streams; i++) {
         bool wanted = false;
@@ -308,7 +307,7 @@ static stk_err read_best(stk_demuxer *d, stk_media media, const stk_window *wind
     stk_av_codec *codec = NULL;
     stk_err err = codec_of(d, stream, media, &codec, diag);
     if (err) return err;
-    select_streams(d, &stream, 1);
+    stk_demuxer_select(d, &stream, 1);
     err = stk_packets_make(media, codec, codec->time_base, window, d->input.name, out);
     if (err) stk_diag_set(diag, err, "no memory for packets");
     mod_av_codec_unref(&codec);
@@ -369,7 +368,7 @@ stk_err mod_demuxer_next(stk_demuxer *d, const int *streams, size_t n, stk_ratio
         stk_av_call call;
         /* After what was late FFmpeg may have given a part, and says so only when asked again. */
         if (d->live && !d->input.late) av_input_begin(&d->input);
-        select_streams(d, streams, n);
+        stk_demuxer_select(d, streams, n);
         stk_av_enter(&call, diag);
         err = stk_demuxer_stream(d, &(stk_demuxer_part){streams, n, duration, num_packets}, out,
                                  &call);

@@ -9,8 +9,7 @@ enum {
     OUT_OF_ORDER = 300,  /* ms that pictures may be shown out of order, where only that is known */
 };
 
-/* One packet into d->packet.  STK_EEND: no more. */
-static stk_err next_packet(stk_demuxer *d, stk_av_call *call)
+stk_err stk_demuxer_packet(stk_demuxer *d, stk_av_call *call)
 {
     if (d->held) {
         d->held = false;
@@ -42,8 +41,7 @@ static bool seekable(const stk_demuxer *d)
     return !d->fc->pb || (d->fc->pb->seekable & AVIO_SEEKABLE_NORMAL);
 }
 
-/* To the first packet. */
-static stk_err rewind_to_start(stk_demuxer *d, int stream, stk_av_call *call)
+stk_err stk_demuxer_rewind(stk_demuxer *d, int stream, stk_av_call *call)
 {
     if (d->fresh) return STK_OK;
     d->held = false;
@@ -52,8 +50,10 @@ static stk_err rewind_to_start(stk_demuxer *d, int stream, stk_av_call *call)
     const AVIndexEntry *first = avformat_index_get_entry(d->fc->streams[stream], 0);
     if (first && first->timestamp < start) start = first->timestamp;
     av_input_begin(&d->input);
-    int rc =
-        seekable(d) ? av_seek_frame(d->fc, stream, start, AVSEEK_FLAG_BACKWARD) : AVERROR(ESPIPE);
+    const bool again = d->fc->iformat->flags & AVFMT_TS_DISCONT; /* the first time may come twice */
+    int rc = AVERROR(ESPIPE);
+    if (seekable(d) && again) rc = av_seek_frame(d->fc, -1, 0, AVSEEK_FLAG_BYTE);
+    if (rc < 0 && seekable(d)) rc = av_seek_frame(d->fc, stream, start, AVSEEK_FLAG_BACKWARD);
     if (rc < 0 && seekable(d) && !av_input_interrupted(&d->input))
         rc = av_seek_frame(d->fc, -1, 0, AVSEEK_FLAG_BYTE);
     if (rc >= 0) return STK_OK;
@@ -63,8 +63,7 @@ static stk_err rewind_to_start(stk_demuxer *d, int stream, stk_av_call *call)
                       d->input.name);
 }
 
-/* To a key frame at `at` or before; *at_start: it is the first one, by all that is known. */
-static stk_err seek_back(stk_demuxer *d, int stream, int64_t at, bool *at_start, stk_av_call *call)
+stk_err stk_demuxer_seek(stk_demuxer *d, int stream, int64_t at, bool *at_start, stk_av_call *call)
 {
     const AVStream *st = d->fc->streams[stream];
     *at_start = (st->start_time != AV_NOPTS_VALUE && at <= st->start_time) || !seekable(d);
@@ -76,7 +75,7 @@ static stk_err seek_back(stk_demuxer *d, int stream, int64_t at, bool *at_start,
         if (av_input_interrupted(&d->input)) return stk_demuxer_fail(d, call, rc, "cannot seek");
         *at_start = true;
     }
-    return rewind_to_start(d, stream, call);
+    return stk_demuxer_rewind(d, stream, call);
 }
 
 /* --- reading what a window needs --- */
@@ -130,7 +129,7 @@ static stk_err read_on(stk_demuxer *d, scan *s, stk_av_call *call)
 {
     stk_packets *w = s->packets;
     stk_err err;
-    while (!(err = next_packet(d, call))) {
+    while (!(err = stk_demuxer_packet(d, call))) {
         AVPacket *p = d->packet;
         if (p->stream_index != s->stream) continue;
         if (w->windowed && stk_packet_time(p) == AV_NOPTS_VALUE) return no_times(d, call);
@@ -160,7 +159,7 @@ stk_err stk_demuxer_fill(stk_demuxer *d, int stream, stk_packets *packets, stk_a
 {
     scan s = {.stream = stream, .packets = packets, .seen = AV_NOPTS_VALUE};
     if (!packets->windowed) {
-        stk_err err = rewind_to_start(d, stream, call);
+        stk_err err = stk_demuxer_rewind(d, stream, call);
         s.at_start = true;
         if (!err) err = read_on(d, &s, call);
         if (!err && !packets->n)
@@ -173,8 +172,8 @@ stk_err stk_demuxer_fill(stk_demuxer *d, int stream, stk_packets *packets, stk_a
     if (packets->media == STK_MEDIA_AUDIO)
         at = before(at, ms_in(packets->time_base, AUDIO_PREROLL));
     for (int tries = 0;; tries++) {
-        stk_err err = tries < MAX_TRIES ? seek_back(d, stream, at, &s.at_start, call)
-                                        : rewind_to_start(d, stream, call);
+        stk_err err = tries < MAX_TRIES ? stk_demuxer_seek(d, stream, at, &s.at_start, call)
+                                        : stk_demuxer_rewind(d, stream, call);
         if (tries == MAX_TRIES) s.at_start = true;
         if (!err) err = read_on(d, &s, call);
         /* It went behind the last key frame before the window's end: there may be one before. */
@@ -225,7 +224,7 @@ stk_err stk_demuxer_stream(stk_demuxer *d, const stk_demuxer_part *part, stk_pac
     int64_t begin = AV_NOPTS_VALUE; /* of the first packet, in `tb` */
     AVRational tb = {0, 1};
     stk_err err;
-    while (!complete(part, out) && !(err = next_packet(d, call))) {
+    while (!complete(part, out) && !(err = stk_demuxer_packet(d, call))) {
         const AVRational own = d->fc->streams[d->packet->stream_index]->time_base;
         const int64_t at = d->packet->dts != AV_NOPTS_VALUE ? d->packet->dts : d->packet->pts;
         if (begin == AV_NOPTS_VALUE) {

@@ -47,4 +47,19 @@ typedef struct stk_demuxer_part {
 STK_NODISCARD stk_err stk_demuxer_stream(stk_demuxer *d, const stk_demuxer_part *part,
                                          stk_packets **out, stk_av_call *call);
 
+/* --- for those who read by themselves --- */
+
+/* Only these streams are read. */
+void stk_demuxer_select(stk_demuxer *d, const int *streams, size_t n);
+
+/* One packet into d->packet.  STK_EEND: no more. */
+STK_NODISCARD stk_err stk_demuxer_packet(stk_demuxer *d, stk_av_call *call);
+
+/* To the first packet.  STK_EUNSUPPORTED: the input cannot. */
+STK_NODISCARD stk_err stk_demuxer_rewind(stk_demuxer *d, int stream, stk_av_call *call);
+
+/* To a key frame at `at` or before; *at_start: it is the first one, by all that is known. */
+STK_NODISCARD stk_err stk_demuxer_seek(stk_demuxer *d, int stream, int64_t at, bool *at_start,
+                                       stk_av_call *call);
+
 #endif /* STK_AV_DEMUXER_H */

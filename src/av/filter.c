@@ -9,6 +9,22 @@
 
 #include "av/module.h"
 
+stk_err av_filter_get_all(av_filter *f, const av_filter_input *input, stk_frames *out,
+                          stk_av_call *call)
+{
+    stk_err err;
+    while (!(err = av_filter_get(f, input, out, call))) continue;
+    return err == STK_EAGAIN ? STK_OK : err;
+}
+
+stk_err av_filter_finish(av_filter *f, const av_filter_input *input, stk_frames *out,
+                         stk_av_call *call)
+{
+    if (!av_filter_open(f)) return STK_OK;
+    const stk_err err = av_filter_end(f, input, call);
+    return err ? err : av_filter_get_all(f, input, out, call);
+}
+
 void av_filter_fini(av_filter *f)
 {
     avfilter_graph_free(&f->graph);

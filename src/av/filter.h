@@ -44,6 +44,14 @@ STK_NODISCARD stk_err av_filter_end(av_filter *f, const av_filter_input *input, 
 STK_NODISCARD stk_err av_filter_get(av_filter *f, const av_filter_input *input, stk_frames *out,
                                     stk_av_call *call);
 
+/* All that it has. */
+STK_NODISCARD stk_err av_filter_get_all(av_filter *f, const av_filter_input *input, stk_frames *out,
+                                        stk_av_call *call);
+
+/* Ends, if it is open, and all that is left. */
+STK_NODISCARD stk_err av_filter_finish(av_filter *f, const av_filter_input *input, stk_frames *out,
+                                       stk_av_call *call);
+
 /* Also of all zero. */
 void av_filter_fini(av_filter *f);
 

@@ -215,22 +215,6 @@ static stk_err decode(picking *p, bool told, stk_av_call *call)
 
 /* --- filters --- */
 
-static stk_err filter_all(stk_decoder *d, const av_filter_input *input, stk_frames *out,
-                          stk_av_call *call)
-{
-    stk_err err;
-    while (!(err = av_filter_get(&d->filter, input, out, call))) continue;
-    return err == STK_EAGAIN ? STK_OK : err;
-}
-
-static stk_err end_filter(stk_decoder *d, const av_filter_input *input, stk_frames *out,
-                          stk_av_call *call)
-{
-    if (!av_filter_open(&d->filter)) return STK_OK;
-    const stk_err err = av_filter_end(&d->filter, input, call);
-    return err ? err : filter_all(d, input, out, call);
-}
-
 static stk_err filter(picking *p, stk_frames *out, stk_av_call *call)
 {
     stk_decoder *d = p->d;
@@ -245,12 +229,13 @@ static stk_err filter(picking *p, stk_frames *out, stk_av_call *call)
             clear(&p->wants[i]);
             continue;
         }
-        if (!av_filter_fits(&d->filter, &input, frame)) err = end_filter(d, &input, out, call);
+        if (!av_filter_fits(&d->filter, &input, frame))
+            err = av_filter_finish(&d->filter, &input, out, call);
         if (!err) err = av_filter_put(&d->filter, &input, frame, call);
-        if (!err) err = filter_all(d, &input, out, call);
+        if (!err) err = av_filter_get_all(&d->filter, &input, out, call);
         clear(&p->wants[i]);
     }
-    if (!err) err = end_filter(d, &input, out, call);
+    if (!err) err = av_filter_finish(&d->filter, &input, out, call);
     if (!err && out->n != p->n)
         err = stk_av_say(call, STK_EINVAL,
                          "filters '%s' made %zu frames of %zu: single frames go through filters "

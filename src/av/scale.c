@@ -7,11 +7,11 @@
 
 #include "av/module.h"
 
-#define ROW_ALIGN 64          /* bytes: so libswscale takes the same way as into padded rows */
-#define MPEG2_CHROMA 128      /* between two rows, as the filter scale has it for yuv420p */
-#define ROOM_LIMIT (1 << 30)  /* bytes that are promised to one call */
-#define MOST_PIXELS (1 << 14) /* of a side */
-#define WASTE 4               /* a block so many times too large is not used */
+#define ROW_ALIGN AV_SCALE_ALIGN /* so libswscale takes the same way as into padded rows */
+#define MPEG2_CHROMA 128         /* between two rows, as the filter scale has it for yuv420p */
+#define ROOM_LIMIT (1 << 30)     /* bytes that are promised to one call */
+#define MOST_PIXELS (1 << 14)    /* of a side */
+#define WASTE 4                  /* a block so many times too large is not used */
 
 /* --- the text --- */
 
@@ -226,17 +226,41 @@ static bool place(av_scale *s, const AVFrame *f, const av_room *room)
     return true;
 }
 
+void av_scale_spec(const av_scale *s, const AVFrame *f, stk_spec *out)
+{
+    *out = (stk_spec){.dtype = STK_UINT8,
+                      .ndim = 3,
+                      .shape = {height_of(s, f), width_of(s, f), bytes_of_pixel(s)}};
+}
+
+static int convert(av_scale *s, const AVFrame *f, uint8_t *dst)
+{
+    const int row = width_of(s, f) * bytes_of_pixel(s);
+    return sws_scale(s->sws, (const uint8_t *const *)f->data, f->linesize, 0, f->height,
+                     (uint8_t *const[4]){dst}, (const int[4]){row});
+}
+
+static stk_err failed(int rc, const AVFrame *f, stk_av_call *call)
+{
+    return stk_av_fail(call, rc, "a picture of %dx%d cannot be converted", f->width, f->height);
+}
+
+stk_err av_scale_into(av_scale *s, const AVFrame *f, uint8_t *dst, stk_av_call *call)
+{
+    int rc = prepare(s, f);
+    if (rc >= 0) rc = convert(s, f, dst);
+    return rc < 0 ? failed(rc, f, call) : STK_OK;
+}
+
 stk_err av_scale_push(av_scale *s, const AVFrame *f, const av_room *room, stk_frames *out,
                       stk_av_call *call)
 {
     int rc = prepare(s, f);
     if (rc >= 0 && !place(s, f, room)) rc = AVERROR(ENOMEM);
-    if (rc >= 0)
-        rc = sws_scale(s->sws, (const uint8_t *const *)f->data, f->linesize, 0, f->height,
-                       s->made->data, s->made->linesize);
+    if (rc >= 0) rc = convert(s, f, s->made->data[0]);
     stk_err err = STK_OK;
     if (rc < 0)
-        err = stk_av_fail(call, rc, "a picture of %dx%d cannot be converted", f->width, f->height);
+        err = failed(rc, f, call);
     else if (stk_frames_add(out, s->made))
         err = stk_av_say(call, STK_ENOMEM, "no memory for frames");
     if (s->made) av_frame_unref(s->made);

@@ -48,6 +48,14 @@ typedef struct av_room {
 STK_NODISCARD stk_err av_scale_push(av_scale *s, const AVFrame *frame, const av_room *room,
                                     stk_frames *out, stk_av_call *call);
 
+/* The array that the picture becomes. */
+void av_scale_spec(const av_scale *s, const AVFrame *frame, stk_spec *out);
+
+/* The same to memory of the caller's, aligned to AV_SCALE_ALIGN, with so many bytes behind it. */
+#define AV_SCALE_ALIGN 64
+STK_NODISCARD stk_err av_scale_into(av_scale *s, const AVFrame *frame, uint8_t *dst,
+                                    stk_av_call *call);
+
 /* The pictures that were made belong to one call: the next begin another block. */
 void av_scale_end(av_scale *s);
 

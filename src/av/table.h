@@ -15,6 +15,7 @@
 #include <stoker/av_graph.h>
 #include <stoker/av_live.h>
 #include <stoker/av_mux.h>
+#include <stoker/av_reader.h>
 
 /* clang-format off */
 
@@ -41,6 +42,9 @@
     F(decoder_decode, (stk_decoder *decoder, stk_packets *packets, bool flush, stk_frames **out, stk_diag *diag), (decoder, packets, flush, out, diag)) \
     F(decoder_next, (stk_decoder *decoder, size_t max_frames, size_t max_bytes, stk_frames **out, stk_diag *diag), (decoder, max_frames, max_bytes, out, diag)) \
     F(decoder_pick, (stk_decoder *decoder, const stk_packets *packets, const size_t *indices, size_t n, stk_frames **out, stk_diag *diag), (decoder, packets, indices, n, out, diag)) \
+    F(video_reader_new, (stk_demuxer *demuxer, const stk_decode_opts *opts, stk_video_reader **out, stk_diag *diag), (demuxer, opts, out, diag)) \
+    F(video_plan_new, (stk_video_reader *reader, const size_t *frames, const size_t *lengths, size_t n, size_t max_bytes, stk_video_plan **out, stk_diag *diag), (reader, frames, lengths, n, max_bytes, out, diag)) \
+    F(video_plan_next, (stk_video_plan *plan, stk_spec *spec, stk_buffer **out, stk_diag *diag), (plan, spec, out, diag)) \
     F(filter_graph_new, (const char *description, stk_filter_graph **out, stk_diag *diag), (description, out, diag)) \
     F(filter_graph_get, (stk_filter_graph *graph, const char *name, size_t max_frames, size_t max_bytes, stk_frames **out, stk_diag *diag), (graph, name, max_frames, max_bytes, out, diag)) \
     F(filter_graph_dump, (stk_filter_graph *graph, stk_buffer **out, stk_diag *diag), (graph, out, diag)) \
@@ -74,6 +78,7 @@
     Q(int, demuxer_best, (const stk_demuxer *demuxer, stk_media media), (demuxer, media)) \
     Q(int, demuxer_num_streams, (const stk_demuxer *demuxer), (demuxer)) \
     Q(size_t, decoder_failed, (const stk_decoder *decoder), (decoder)) \
+    Q(size_t, video_reader_length, (const stk_video_reader *reader), (reader)) \
     Q(const char *, filter_graph_name, (const stk_filter_graph *graph, bool output, size_t i), (graph, output, i)) \
     Q(stk_frames *, frames_ref, (stk_frames *frames), (frames)) \
     Q(bool, frames_metadata, (const stk_frames *frames, size_t *at, const char **key, const char **value), (frames, at, key, value)) \
@@ -89,6 +94,8 @@
     D(demuxer_cancel, (stk_demuxer *demuxer), (demuxer)) \
     D(live_close, (stk_live *live), (live)) \
     D(live_get_stats, (stk_live *live, stk_live_stats *out), (live, out)) \
+    D(video_reader_times, (const stk_video_reader *reader, stk_ratio *time_base, int64_t *times, bool *keys, size_t n), (reader, time_base, times, keys, n)) \
+    D(video_reader_get_stats, (const stk_video_reader *reader, stk_video_reader_stats *out), (reader, out)) \
     D(frames_get_info, (const stk_frames *frames, stk_frames_info *out), (frames, out)) \
     D(frames_times, (const stk_frames *frames, int64_t *out, size_t n), (frames, out, n))
 
@@ -100,6 +107,8 @@
     U(bsf_free, stk_bsf) \
     U(frames_unref, stk_frames) \
     U(decoder_free, stk_decoder) \
+    U(video_plan_free, stk_video_plan) \
+    U(video_reader_free, stk_video_reader) \
     U(filter_graph_free, stk_filter_graph) \
     U(live_free, stk_live) \
     U(encoder_free, stk_encoder) \
@@ -127,7 +136,7 @@ typedef struct stk_av_table {
 #undef U
 } stk_av_table;
 
-#define STK_AV_BUILD STK_VERSION " 5" /* the number grows with every change of what crosses */
+#define STK_AV_BUILD STK_VERSION " 6" /* the number grows with every change of what crosses */
 #define STK_AV_SYMBOL "stk_av_module" /* the table's name */
 
 #endif /* STK_AV_TABLE_H */

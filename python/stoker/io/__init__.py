@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from ._packets import AudioPackets, ImagePackets, VideoPackets
     from ._reference import create_reference_audio_frame, create_reference_video_frame
     from ._save import encode_image, save_image
+    from ._reader import VideoPlan, VideoReader
     from ._sample import sample_decode_video
     from ._tar import iter_tarfile
     from ._transfer import transfer_tensor, transfer_tensor_d2h, transfer_tensor_h2d
@@ -114,6 +115,8 @@ _HOMES = {  # in which module of this package each name is
     "VideoEncoder": "_encode",
     "VideoFrames": "_frames",
     "VideoPackets": "_packets",
+    "VideoPlan": "_reader",
+    "VideoReader": "_reader",
     "WAVHeader": "_wav",
     "apply_bsf": "_demux",
     "audio_encode_config": "_encode_config",
@@ -207,6 +210,8 @@ __all__ = [
     "VideoEncoder",
     "VideoFrames",
     "VideoPackets",
+    "VideoPlan",
+    "VideoReader",
     "WAVHeader",
     "apply_bsf",
     "audio_encode_config",

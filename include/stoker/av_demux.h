@@ -38,6 +38,13 @@ typedef struct stk_av_input {
     const char *name; /* for messages; NULL: the url, or a description */
 } stk_av_input;
 
+/* Asks about ten times a second, on the thread that calls, while a call may wait for its input:
+ * true ends the call with STK_ECANCELLED. */
+typedef struct stk_av_interrupt {
+    bool (*wanted)(void *ctx); /* NULL: nobody is asked */
+    void *ctx;
+} stk_av_interrupt;
+
 typedef struct stk_demux_opts {
     const char *format;         /* one of FFmpeg's demuxers; NULL: found out from the bytes */
     const char *const *options; /* of the demuxer: name, value, name, value..., NULL */
@@ -45,6 +52,7 @@ typedef struct stk_demux_opts {
     const char *protocols;      /* "file,http,tcp": what may be opened; NULL: only the input */
     int64_t timeout;            /* ns for opening, and for each packet; 0: 60 s; STK_FOREVER */
     size_t max_bytes;           /* of the packets of one call; 0: 4 GiB */
+    stk_av_interrupt interrupt; /* not asked by stk_demuxer_free */
 } stk_demux_opts;
 
 STK_API STK_NODISCARD stk_err stk_demuxer_open(const stk_av_input *input,

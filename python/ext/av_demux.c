@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Raises what a file's functions raised meanwhile, or what the library says. */
 static PyObject *failed(stk_err err, const stk_diag *diag)
@@ -37,6 +38,18 @@ static bool prepare(PyObject *module, opening *o)
     }
     if (o->object != Py_None && !(o->file = ext_av_file_new(o->object))) return false;
     return true;
+}
+
+/* What a signal's handler raises ends what the main thread waits for.  An exception that is there
+ * already is of a file's functions. */
+static bool signal_raised(void *ctx)
+{
+    (void)ctx;
+    if (gettid() != getpid()) return false;
+    ext_av_enter();
+    const bool raised = PyErr_Occurred() || PyErr_CheckSignals() < 0;
+    ext_av_exit();
+    return raised;
 }
 
 static PyObject *open_demuxer(PyObject *module, opening *o)
@@ -75,6 +88,7 @@ static PyObject *av_open(PyObject *module, PyObject *args, PyObject *kwargs)
     if (path != Py_None && !(o.path = PyBytes_AsString(path))) return NULL;
     if (!ext_timeout(timeout, &o.opts.timeout)) return NULL;
     if (!o.opts.timeout) o.opts.timeout = 1; /* at once; the library's 0 is its default */
+    o.opts.interrupt.wanted = signal_raised;
     o.opts.buffer_size = (size_t)buffer_size;
     o.opts.max_bytes = (size_t)max_bytes;
     PyObject *handle = prepare(module, &o) ? open_demuxer(module, &o) : NULL;

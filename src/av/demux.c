@@ -28,7 +28,7 @@ static void leave(stk_demuxer *d)
 stk_err stk_demuxer_fail(stk_demuxer *d, stk_av_call *call, int rc, const char *what)
 {
     const av_input *in = &d->input;
-    if (atomic_load_explicit(&in->cancelled, memory_order_acquire))
+    if (in->unwanted || atomic_load_explicit(&in->cancelled, memory_order_acquire))
         return stk_av_say(call, STK_ECANCELLED, "%s: %s: cancelled", what, in->name);
     if (in->late && d->live)
         return stk_av_say(call, STK_ETIMEOUT,
@@ -174,6 +174,7 @@ void mod_demuxer_free(stk_demuxer **pd)
     *pd = NULL;
     if (!d) return;
     stk_av_call call;
+    d->input.interrupt.wanted = NULL;
     stk_av_enter(&call, NULL);
     avformat_close_input(&d->fc);
     av_packet_free(&d->packet);

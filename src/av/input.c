@@ -17,12 +17,13 @@
 #include "base/thread.h"
 
 #define DEFAULT_TIMEOUT (INT64_C(60) * 1000 * 1000 * 1000)
+#define ASK_NS (INT64_C(100) * 1000 * 1000) /* between two questions whether to go on */
 enum { DEFAULT_BUFFER = 8096, MAX_BUFFER = 1 << 28 };
 
 void av_input_begin(av_input *in)
 {
     in->deadline = stk_deadline_ns(in->timeout);
-    in->late = false;
+    in->late = in->unwanted = false;
     in->os_error = 0;
 }
 
@@ -37,8 +38,14 @@ int av_input_interrupted(void *opaque)
 {
     av_input *in = opaque;
     if (atomic_load_explicit(&in->cancelled, memory_order_acquire)) return 1;
-    if (in->deadline != STK_NEVER && stk_clock_ns() >= in->deadline) in->late = true;
-    return in->late;
+    if (in->deadline == STK_NEVER && !in->interrupt.wanted) return in->late;
+    const int64_t now = stk_clock_ns();
+    if (now >= in->deadline) in->late = true;
+    if (in->interrupt.wanted && !in->unwanted && now - in->asked >= ASK_NS) {
+        in->asked = now;
+        in->unwanted = in->interrupt.wanted(in->interrupt.ctx);
+    }
+    return in->late || in->unwanted;
 }
 
 int av_input_refuse(AVFormatContext *fc, AVIOContext **io, const char *url, int flags,
@@ -61,6 +68,7 @@ static int wait_readable(av_input *in)
                                 {.fd = in->wake_fd, .events = POLLIN}};
         int64_t ms = in->deadline == STK_NEVER ? -1 : (in->deadline - stk_clock_ns()) / 1000000 + 1;
         if (ms > INT_MAX) ms = INT_MAX;
+        if (in->interrupt.wanted && (ms < 0 || ms > ASK_NS / 1000000)) ms = ASK_NS / 1000000;
         const int n = poll(fds, 2, (int)ms);
         if (n < 0 && errno != EINTR) return AVERROR(errno);
         if (n > 0 && !fds[1].revents) return 0;
@@ -251,6 +259,7 @@ stk_err av_input_init(av_input *in, const stk_av_input *from, const stk_demux_op
     stk_err err = check(from, opts, diag);
     if (err) return err;
 
+    in->interrupt = opts->interrupt;
     in->timeout = opts->timeout ? opts->timeout : DEFAULT_TIMEOUT;
     in->name = copy_text(name_of(from));
     if (!in->name) return stk_diag_set(diag, STK_ENOMEM, "no memory for an input");

@@ -30,7 +30,10 @@ typedef struct av_input {
 
     int wake_fd; /* readable once it was cancelled */
     atomic_bool cancelled;
-    int64_t timeout, deadline; /* of stk_clock_ns */
+    stk_av_interrupt interrupt;
+    int64_t asked;             /* when, of stk_clock_ns */
+    bool unwanted;             /* somebody who was asked said so */
+    int64_t timeout, deadline; /* likewise */
     bool late;                 /* it was over when somebody looked */
     int os_error;              /* of the last read that failed */
     char refused[256];         /* the first nested input that was not opened */

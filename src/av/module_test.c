@@ -1,5 +1,6 @@
 /* The module's functions from bytes to an array, with every allocation of ours failing in turn. */
 #include <string.h>
+#include <unistd.h>
 
 #include "av/decoder.h"
 #include "av/module.h"
@@ -305,6 +306,27 @@ static void cancelled(void)
     stk_buffer_unref(&wav);
 }
 
+static bool count_to_three(void *ctx)
+{
+    return ++*(int *)ctx >= 3;
+}
+
+static void interrupted(void)
+{
+    int ends[2], asked = 0;
+    stk_demuxer *d;
+    stk_diag diag;
+    const stk_demux_opts opts = {.timeout = STK_FOREVER, .interrupt = {count_to_three, &asked}};
+    stk_buffer *wav = wav_buffer(); /* starts what the module needs */
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(mod_demuxer_open(&(stk_av_input){.fd = &ends[0]}, &opts, &d, &diag), STK_ECANCELLED);
+    CHECK_EQ(asked, 3);
+    CHECK(!d);
+    close(ends[0]);
+    close(ends[1]);
+    stk_buffer_unref(&wav);
+}
+
 static void streams(void)
 {
     stk_buffer *wav = wav_buffer();
@@ -337,5 +359,5 @@ static void streams(void)
 
 TESTS(TEST(bytes_to_array), TEST(streams), TEST(every_allocation_fails), TEST(cut_at_every_byte),
       TEST(serialized_packets_are_checked), TEST(a_reader_is_closed_once), TEST(windows_in_ticks),
-      TEST(cancelled), TEST(in_parts), TEST(one_user_at_a_time),
+      TEST(cancelled), TEST(interrupted), TEST(in_parts), TEST(one_user_at_a_time),
       TEST(every_allocation_fails_in_parts))

@@ -104,7 +104,8 @@ class Demuxer:
     name: for messages.
 
     Nothing but the input is opened: a playlist that names other files or addresses is an `UnsupportedError`.
-    One thread at a time may use it: a second one gets a `BusyError`.  `cancel()` may come from any.
+    One thread at a time may use it: a second one gets a `BusyError`.  `cancel()` may come from any.  Ctrl-C, and
+    whatever handlers of signals raise, ends what the main thread waits for, also while it is opened.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ import av
 import numpy as np
 import pytest
 from av import needs_ffmpeg
-from support import pass_time, until
+from support import ok, pass_time, until
 
 import stoker
 from stoker.io import LiveReader, convert_frames, decode_config, get_video_filter_desc, to_numpy
@@ -197,6 +197,7 @@ def test_rtsp() -> None:
         while not frames:  # until it listens, the sender is refused
             with sender("-f", "rtsp", "-rtsp_transport", "tcp", f"rtsp://127.0.0.1:{port}/live") as process:
                 while not frames and process.poll() is None:
+                    assert live.stats().silence < 60
                     if live.stats().received:
                         frames = [next(live), next(live)]
                     pass_time(0.01)
@@ -242,6 +243,10 @@ def test_forgotten_readers_end(fifo, clip) -> None:
         for src in clip, fifo:
             live = LiveReader(src)
             del live
+
+
+def test_the_interpreter_ends_with_a_reader_that_waits(fifo) -> None:
+    assert ok("from stoker.io import LiveReader; live = LiveReader(sys.argv[1], timeout=None)", fifo) == ""
 
 
 def test_signals_are_handled_while_it_waits(fifo) -> None:

@@ -94,8 +94,17 @@ static stk_err copy_codec(stk_live *l, const stk_decode_opts *from)
 static stk_err make_demuxer(stk_live *l, const stk_av_input *input, const stk_demux_opts *from,
                             bool keep_all, stk_diag *diag)
 {
-    static const char *const quick[] = {"analyzeduration", "500000", "probesize", "262144",
-                                        "fpsprobesize",    "0",      NULL};
+    /* UDP that comes faster than it is decoded loses packets, and does not end. */
+    const bool udp = input->url && !strncmp(input->url, "udp://", 6);
+    const char *const quick[] = {"analyzeduration",
+                                 "500000",
+                                 "probesize",
+                                 "262144",
+                                 "fpsprobesize",
+                                 "0",
+                                 udp ? "overrun_nonfatal" : NULL,
+                                 "1",
+                                 NULL};
     stk_demux_opts opts = from ? *from : (stk_demux_opts){0};
     char **texts = join(opts.options, keep_all ? NULL : quick);
     if (!texts) {

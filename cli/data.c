@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <stoker/image.h>
 #include <stoker/tar.h>
 #include <stoker/zip.h>
 
@@ -30,12 +31,11 @@ static stk_err read_at(void *ctx, uint64_t offset, void *dst, size_t size, stk_d
     return STK_OK;
 }
 
-/* Of the formats that need no FFmpeg. */
+/* Of a format whose header needs no FFmpeg; the head may be cut. */
 static bool is_picture(const uint8_t *head, size_t size)
 {
-    if (size >= 3 && !memcmp(head, "\xff\xd8\xff", 3)) return true;
-    if (size >= 8 && !memcmp(head, "\x89PNG\r\n\x1a\n", 8)) return true;
-    return size >= 12 && !memcmp(head, "RIFF", 4) && !memcmp(head + 8, "WEBP", 4);
+    stk_image_info info;
+    return stk_image_probe(head, size, &info, NULL) != STK_EUNSUPPORTED;
 }
 
 static data_kind kind_of(const uint8_t *head, size_t size)

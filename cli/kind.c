@@ -13,7 +13,7 @@
 #include "say.h"
 
 static const char *const endings[KIND_NONE][12] = {
-    [KIND_IMAGE] = {"jpg", "jpeg", "jpe", "png", "webp"},
+    [KIND_IMAGE] = {"jpg", "jpeg", "jpe", "png", "webp", "avif", "bmp", "gif", "tif", "tiff"},
     [KIND_VIDEO] = {"mp4", "mkv", "webm", "avi", "mov", "m4v", "mpg", "mpeg", "ts"},
     [KIND_AUDIO] = {"wav", "flac", "mp3", "ogg", "opus", "m4a", "aac"},
 };

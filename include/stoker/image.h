@@ -15,6 +15,10 @@ typedef enum stk_image_format {
     STK_IMAGE_JPEG,
     STK_IMAGE_PNG,
     STK_IMAGE_WEBP,
+    STK_IMAGE_AVIF, /* these through FFmpeg, but for what stk_image_probe says */
+    STK_IMAGE_BMP,
+    STK_IMAGE_GIF, /* the first image */
+    STK_IMAGE_TIFF,
 } stk_image_format;
 
 typedef struct stk_image_info {
@@ -23,7 +27,7 @@ typedef struct stk_image_info {
     int32_t channels;      /* as stored: 1 to 4; palettes count as what they expand to */
     int32_t bits;          /* per channel */
     int32_t orientation;   /* EXIF, 1 to 8; 1: upright */
-    bool progressive;      /* progressive JPEG, interlaced PNG */
+    bool progressive;      /* progressive JPEG, interlaced PNG and GIF */
     bool animated;
     char detail[32]; /* "YCbCr 4:2:0", "palette", "lossy" */
 } stk_image_info;

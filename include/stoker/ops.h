@@ -58,8 +58,9 @@ typedef struct stk_image_opts {
     int32_t max_side;        /* of either side; 0: 65,500 */
 } stk_image_opts;
 
-/* decode_image: bytes to array (height, width, channels) uint8.  JPEG, PNG and WebP, recognised
- * by content.  All parts of a sample get the same geometry. */
+/* decode_image: bytes to array (height, width, channels) uint8.  JPEG, PNG and WebP; AVIF, BMP, GIF
+ * (its first image) and TIFF through FFmpeg, which is loaded when the first of these comes.  They
+ * are recognised by content.  All parts of a sample get the same geometry. */
 STK_API stk_op *stk_op_decode_image(const stk_image_opts *opts, stk_diag *diag);
 
 /* load_npy: bytes of a NumPy file to its array, a view of them, of any type that stk_dtype names,

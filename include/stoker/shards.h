@@ -20,8 +20,9 @@ STK_BEGIN
  * ending is what comes behind the name's first dot, or behind its last: both "seg.png" and "png"
  * find 0001.seg.png. */
 typedef struct stk_shard_part {
-    const char *name;    /* of the batch's field; NULL: "image" */
-    const char *endings; /* separated by '|'; NULL: "jpg|jpeg|jpe|png|webp" */
+    const char *name; /* of the batch's field; NULL: "image" */
+    /* separated by '|'; NULL: "jpg|jpeg|jpe|png|webp|avif|bmp|gif|tif|tiff" */
+    const char *endings;
 } stk_shard_part;
 
 /* What a small member says of a sample; read when the shard is listed, at most 64 KiB. */

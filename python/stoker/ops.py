@@ -51,6 +51,9 @@ class read(Op):
 class decode_image(Op):
     """Bytes to array: JPEG, PNG or WebP to (height, width, channels) uint8.
 
+    AVIF, BMP, GIF (its first image) and TIFF, too, if there is FFmpeg: it is loaded when the first of
+    them comes, and what has none fails with `UnsupportedError`.  The content says what it is.
+
     `width`, `height`: of the result; both None keeps the size, which all images of a batch must share.
     `crop`: "random_resized" (torchvision's), "center", or None: the whole image is resized.
     `filter`: "bilinear", "bicubic", "lanczos" or "box", antialiased as Pillow's, or "nearest".

@@ -108,17 +108,16 @@ static const int *matrix_of(const AVFrame *f)
     return sws_getCoefficients(known ? (int)f->colorspace : AVCOL_SPC_BT470BG);
 }
 
-static int set_colors(struct SwsContext *sws, const AVFrame *f)
+void av_scale_set_colors(struct SwsContext *sws, const AVFrame *f)
 {
     int *in, *out, full, out_full, brightness, contrast, saturation;
     int rc = sws_getColorspaceDetails(sws, &in, &full, &out, &out_full, &brightness, &contrast,
                                       &saturation);
-    if (rc < 0) return 0; /* it converts no colours */
+    if (rc < 0) return; /* it converts no colours */
     if (f->color_range != AVCOL_RANGE_UNSPECIFIED) full = f->color_range == AVCOL_RANGE_JPEG;
     const int *matrix = matrix_of(f);
     (void)sws_setColorspaceDetails(sws, matrix, full, matrix, out_full, brightness, contrast,
                                    saturation);
-    return 0;
 }
 
 static int set_up(av_scale *s, const AVFrame *f)
@@ -140,7 +139,8 @@ static int set_up(av_scale *s, const AVFrame *f)
     for (size_t i = 0; i < n && rc >= 0; i++)
         rc = av_opt_set_int(s->sws, opts[i].name, opts[i].value, 0);
     if (rc >= 0) rc = sws_init_context(s->sws, NULL, NULL);
-    return rc < 0 ? rc : set_colors(s->sws, f);
+    if (rc >= 0) av_scale_set_colors(s->sws, f);
+    return rc;
 }
 
 static int prepare(av_scale *s, const AVFrame *f)

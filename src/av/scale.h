@@ -32,6 +32,9 @@ typedef struct av_scale {
     size_t used;        /* bytes of it */
 } av_scale;
 
+/* Tells libswscale the matrix and range of the frame: what it says, else BT.601. */
+void av_scale_set_colors(struct SwsContext *sws, const AVFrame *frame);
+
 /* Reads the text of the filters; NULL is none. */
 void av_scale_init(av_scale *s, const char *filters);
 void av_scale_fini(av_scale *s);

@@ -15,6 +15,7 @@
 #include <stoker/av_graph.h>
 #include <stoker/av_live.h>
 #include <stoker/av_mux.h>
+#include <stoker/av_picture.h>
 #include <stoker/av_reader.h>
 
 /* clang-format off */
@@ -52,7 +53,8 @@
     F(live_open, (const stk_av_input *input, const stk_live_opts *opts, stk_live **out, stk_diag *diag), (input, opts, out, diag)) \
     F(live_next, (stk_live *live, int64_t timeout, stk_frames **out, stk_diag *diag), (live, timeout, out, diag)) \
     F(muxer_new, (const char *url, const stk_mux_opts *opts, stk_muxer **out, stk_diag *diag), (url, opts, out, diag)) \
-    F(muxer_add_encoder, (stk_muxer *muxer, const stk_encode_opts *opts, stk_encoder **out, stk_diag *diag), (muxer, opts, out, diag))
+    F(muxer_add_encoder, (stk_muxer *muxer, const stk_encode_opts *opts, stk_encoder **out, stk_diag *diag), (muxer, opts, out, diag)) \
+    F(picture_decoder_new, (const char *codec, stk_picture_decoder **out, stk_diag *diag), (codec, out, diag))
 
 /* V: fails, and gives nothing that would have to be cleared.  name, parameters, arguments */
 #define STK_AV_CHECKS(V) \
@@ -66,7 +68,8 @@
     V(muxer_open, (stk_muxer *muxer, const char *const *options, stk_diag *diag), (muxer, options, diag)) \
     V(muxer_write, (stk_muxer *muxer, size_t stream, const stk_packets *packets, stk_diag *diag), (muxer, stream, packets, diag)) \
     V(muxer_flush, (stk_muxer *muxer, stk_diag *diag), (muxer, diag)) \
-    V(muxer_close, (stk_muxer *muxer, stk_diag *diag), (muxer, diag))
+    V(muxer_close, (stk_muxer *muxer, stk_diag *diag), (muxer, diag)) \
+    V(picture_decode, (stk_picture_decoder *decoder, const stk_picture *picture, stk_picture_row_fn *push, void *ctx, stk_diag *diag), (decoder, picture, push, ctx, diag))
 
 /* Q: asks an object, which only exists if the module is loaded.  result, name, parameters, arguments */
 #define STK_AV_QUERIES(Q) \
@@ -112,7 +115,8 @@
     U(filter_graph_free, stk_filter_graph) \
     U(live_free, stk_live) \
     U(encoder_free, stk_encoder) \
-    U(muxer_free, stk_muxer)
+    U(muxer_free, stk_muxer) \
+    U(picture_decoder_free, stk_picture_decoder)
 
 /* clang-format on */
 
@@ -136,7 +140,7 @@ typedef struct stk_av_table {
 #undef U
 } stk_av_table;
 
-#define STK_AV_BUILD STK_VERSION " 6" /* the number grows with every change of what crosses */
+#define STK_AV_BUILD STK_VERSION " 8" /* the number grows with every change of what crosses */
 #define STK_AV_SYMBOL "stk_av_module" /* the table's name */
 
 #endif /* STK_AV_TABLE_H */

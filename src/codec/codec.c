@@ -2,9 +2,8 @@
 
 /* One line a format. */
 static const stk_codec *const codecs[] = {
-    &stk_codec_jpeg,
-    &stk_codec_png,
-    &stk_codec_webp,
+    &stk_codec_jpeg, &stk_codec_png, &stk_codec_webp, &stk_codec_avif,
+    &stk_codec_bmp,  &stk_codec_gif, &stk_codec_tiff,
 };
 
 const char *stk_image_format_str(stk_image_format format)
@@ -14,6 +13,10 @@ const char *stk_image_format_str(stk_image_format format)
     case STK_IMAGE_JPEG: return "JPEG";
     case STK_IMAGE_PNG: return "PNG";
     case STK_IMAGE_WEBP: return "WebP";
+    case STK_IMAGE_AVIF: return "AVIF";
+    case STK_IMAGE_BMP: return "BMP";
+    case STK_IMAGE_GIF: return "GIF";
+    case STK_IMAGE_TIFF: return "TIFF";
     }
     return "unknown";
 }
@@ -24,7 +27,8 @@ stk_err stk_image_probe(const void *data, size_t size, stk_image_info *out, stk_
     const stk_codec *codec = stk_codec_find(data, size);
     if (!codec)
         return stk_diag_set(diag, STK_EUNSUPPORTED,
-                            size ? "not a JPEG, PNG or WebP image" : "no data: an empty file");
+                            size ? "not a JPEG, PNG, WebP, AVIF, BMP, GIF or TIFF image"
+                                 : "no data: an empty file");
     return codec->probe(data, size, out, diag);
 }
 

@@ -84,6 +84,8 @@ typedef struct stk_codec {
 } stk_codec;
 
 extern const stk_codec stk_codec_jpeg, stk_codec_png, stk_codec_webp;
+/* Through FFmpeg (still.h). */
+extern const stk_codec stk_codec_avif, stk_codec_bmp, stk_codec_gif, stk_codec_tiff;
 
 /* The codec whose `match` says yes, or NULL. */
 const stk_codec *stk_codec_find(const uint8_t *data, size_t size);

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 
-#define IMAGES "*.jpg|*.jpeg|*.jpe|*.png|*.webp"
+#define IMAGES "*.jpg|*.jpeg|*.jpe|*.png|*.webp|*.avif|*.bmp|*.gif|*.tif|*.tiff"
 
 struct pattern {
     const char *text;

@@ -16,8 +16,9 @@ static bool matches(const char *pattern, const char *name)
 
 static void images_in_any_case(void)
 {
-    static const char *const yes[] = {"a.jpg", "a.JPEG", "b.Png", ".jpg", "x.y.webp", "\xff.jpe"};
-    static const char *const no[] = {"a.jpg.txt", "jpg", "a.gif", "", "a.jp"};
+    static const char *const yes[] = {"a.jpg",  "a.JPEG", "b.Png", ".jpg",  "x.y.webp", "\xff.jpe",
+                                      "a.avif", "a.BMP",  "a.gif", "a.tif", "a.Tiff"};
+    static const char *const no[] = {"a.jpg.txt", "jpg", "a.svg", "", "a.jp"};
     for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++) CHECK(matches(NULL, yes[i]));
     for (size_t i = 0; i < sizeof(no) / sizeof(no[0]); i++) CHECK(!matches(NULL, no[i]));
 }

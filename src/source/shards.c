@@ -313,7 +313,7 @@ static const char *name_of(const stk_shard_part *p)
 
 static const char *endings_of(const stk_shard_part *p)
 {
-    return p->endings ? p->endings : "jpg|jpeg|jpe|png|webp";
+    return p->endings ? p->endings : "jpg|jpeg|jpe|png|webp|avif|bmp|gif|tif|tiff";
 }
 
 static size_t bytes_of_strings(const stk_shards_opts *o, const stk_shard_part *parts, size_t n)

@@ -1,6 +1,7 @@
 """stoker info and stoker sheet."""
 
 import json
+import os
 import shutil
 import wave
 
@@ -133,3 +134,18 @@ def test_sheet_too_large(stoker, photos, tmp_path):
     done = stoker("sheet", photos, tmp_path / "s.png", "--size", 4096, "--columns", 20, "--rows", 1, "--threads", 1)
     assert done.returncode == 2
     assert "65500" in done.stderr and not (tmp_path / "s.png").exists()
+
+
+def test_info_of_images_that_ffmpeg_decodes(stoker, tmp_path):
+    """What the header says needs no FFmpeg."""
+    image = picture(60, 40, 3)
+    for ending in ("avif", "bmp", "gif", "tif"):
+        image.save(tmp_path / f"a.{ending}")
+    missing = {**os.environ, "STOKER_AV_MODULE": "/nonexistent.so"}
+    for env in [missing] + [dict(os.environ)] * bool(os.environ.get("STOKER_AV_MODULE")):
+        done = stoker("info", "--json", *sorted(tmp_path.iterdir()), env=env)
+        found = json.loads(done.stdout)
+        assert [e["format"] for e in found] == ["AVIF", "BMP", "GIF", "TIFF"]
+        assert all((e["width"], e["height"], e["orientation"]) == (60, 40, 1) for e in found)
+        assert [e["decodes"] for e in found] == [env is not missing] * 4
+        assert all(e["decodes"] or "/nonexistent.so" in e["error"] for e in found)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Tar", "Zip"]
 
-_PICTURES: Final = "jpg|jpeg|jpe|png|webp"
+_PICTURES: Final = "jpg|jpeg|jpe|png|webp|avif|bmp|gif|tif|tiff"
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _RANGE: Final = re.compile(r"(\d+)\.\.(\d+)")
 

@@ -138,10 +138,29 @@ static const stk_av_table *choose(stk_diag *diag)
     return NULL;
 }
 
+static void hold(void)
+{
+    pthread_mutex_lock(&loading);
+}
+
+static void let_go(void)
+{
+    pthread_mutex_unlock(&loading);
+}
+
+/* A fork waits until nobody loads: the child would have half a library, and nobody to give the lock
+ * back. */
+static void watch_forks(void)
+{
+    (void)pthread_atfork(hold, let_go, let_go); /* no memory: as it was without */
+}
+
 const stk_av_table *stk_av_get(stk_diag *diag)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const stk_av_table *table = atomic_load_explicit(&loaded, memory_order_acquire);
     if (table) return table;
+    (void)pthread_once(&once, watch_forks);
     pthread_mutex_lock(&loading);
     table = atomic_load_explicit(&loaded, memory_order_acquire);
     if (!table) table = choose(diag);

@@ -53,11 +53,12 @@ ROWS: dict[str, Callable[[Context], list[Row]]] = {
     "tar": files.measure_tar,
     "video": media.measure_video,
     "clips": media.measure_clips,
+    "clips-2h": media.measure_long,
     "audio": media.measure_audio,
 }
 
 NO_IMAGES = frozenset(name for name in ROWS if name.startswith("py-")) | {
-    "audio", "augment", "clips", "noop", "npz", "subprocess", "tar", "video", "wav",
+    "audio", "augment", "clips", "clips-2h", "noop", "npz", "subprocess", "tar", "video", "wav",
 }  # fmt: skip
 
 

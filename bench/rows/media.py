@@ -3,9 +3,10 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from bench import peers
 from bench.context import OUTPUT, Contender, Context, able, interleave, outcomes_json, save_raw
@@ -19,6 +20,7 @@ SIZES = {"720p": "1280x720", "1080p": "1920x1080"}
 RATE = 30
 CLIP_SECONDS = 100  # of the file of which clips are taken; its key frames are 250 apart
 MEMORY = 200 * 1024  # KiB
+LONG_SIZE, LONG_RATE, LONG_SECONDS = "640x360", 25, 60  # of the film that is repeated for two hours
 
 
 def made(name: str, *words: str) -> Path:
@@ -58,8 +60,11 @@ def cost(outcomes: list[Outcome]) -> list[float]:
 
 
 def compare(context: Context, row: Row, work: str, what: dict[str, tuple[Path, dict[str, object]]],
-            others: Sequence[Contender]) -> dict[str, list[Outcome]]:  # fmt: skip
-    """Everyone does each of `what`: CPU time over that of the best of the others."""
+            others: Sequence[Contender], ways: Mapping[str, bool] = MappingProxyType({})) -> dict[str, list[Outcome]]:  # fmt: skip
+    """Everyone does each of `what`, and we do it in other `ways`, too: CPU time over that of the best of the others.
+
+    ways: whether the target is theirs, too.
+    """
     everyone, site = rivals(context, others, row)
     tasks = {}
     for title, (path, options) in what.items():
@@ -67,21 +72,26 @@ def compare(context: Context, row: Row, work: str, what: dict[str, tuple[Path, d
             where = site if who is TORCHCODEC else None
             given = {**options, "path": path}
             tasks[f"{title}: {who.title}"] = partial(context.stages, who.python, who.package, work, given, where)
+        for way in ways:
+            tasks[f"{title}: {everyone[0].title}, {way}"] = partial(
+                context.stages, everyone[0].python, everyone[0].package, work, {**options, "path": path, "kind": way}
+            )
     ours = everyone[0].title
-    results = interleave(
-        context.effort.rounds, able(tasks, {t for t in tasks if not t.endswith(f": {ours}")}, row.notes), row.name
-    )
+    rest = {t for t in tasks if f": {ours}" not in t}
+    results = interleave(context.effort.rounds, able(tasks, rest, row.notes), row.name)
     save_raw(row.name, outcomes_json(results))
     for name, outcomes in results.items():
         wall = estimate([o.result["seconds"] / o.result["items"] for o in outcomes])
         peak = max(int(o.result.get("peak_kib", 0)) for o in outcomes)
         row.lines.append([name, estimate(cost(outcomes)).text(2, 1e3), wall.text(2, 1e3), f"{peak / 1024:.0f}" if peak else ""])
     for title in what:
-        found = [cost(o) for name, o in results.items() if name.startswith(f"{title}: ") and not name.endswith(f": {ours}")]
-        if found:
-            best = min(found, key=lambda costs: estimate(costs).median)
-            ratio = paired_ratio(cost(results[f"{title}: {ours}"]), best)
-            row.targets.append(most(f"{title}: CPU time over the best of the others", 1, ratio.median, ratio.text(3), " x"))
+        found = [cost(o) for name, o in results.items() if name in rest and name.startswith(f"{title}: ")]
+        if not found:
+            continue
+        best = min(found, key=lambda costs: estimate(costs).median)
+        for way in ("", *(f", {way}" for way, aims in ways.items() if aims)):
+            ratio = paired_ratio(cost(results[f"{title}: {ours}{way}"]), best)
+            row.targets.append(most(f"{title}{way}: CPU time over the best of the others", 1, ratio.median, ratio.text(3), " x"))
     return results
 
 
@@ -100,7 +110,33 @@ def measure_video(context: Context) -> list[Row]:
 def measure_clips(context: Context) -> list[Row]:
     row = Row("clips", "16 frames at 10 places of one 720p file, key frames 250 apart", ["who", "CPU-ms a frame", "ms a frame", ""])
     path = film("720p", CLIP_SECONDS)
-    compare(context, row, "media.clips", {"clips": (path, {"items": CLIP_SECONDS * RATE})}, [])
+    what: dict[str, tuple[Path, dict[str, object]]] = {"clips": (path, {"items": CLIP_SECONDS * RATE})}
+    compare(context, row, "media.clips", what, [], {"planned": True, "unplanned": False})
+    row.notes.append("Planned: `VideoReader.plan`, unplanned: `get_frames_at`; both give one clip after the other, in random order.")
+    return [row]
+
+
+def long_film() -> Path:
+    """Two hours: a minute again and again, key frames 2 s apart."""
+    picture = f"testsrc2=size={LONG_SIZE}:rate={LONG_RATE}:duration={LONG_SECONDS}"
+    coding = ("-c:v", "libx264", "-g", str(2 * LONG_RATE), "-crf", "45", "-pix_fmt", "yuv420p")
+    minute = made(f"minute-{LONG_SIZE}.mp4", "-f", "lavfi", "-i", picture, *coding)
+    times = 2 * 3600 // LONG_SECONDS
+    return made(f"hours-{LONG_SIZE}.mp4", "-stream_loop", str(times - 1), "-i", str(minute), "-c", "copy")
+
+
+def measure_long(context: Context) -> list[Row]:
+    row = Row("clips-2h", "A video of two hours by clips of 16 frames, 30 s apart", ["who", "MiB at most", "s", "frames decoded"])
+    ours = context.pipelines[0]
+    options = {"path": long_film(), "items": 2 * 3600 * LONG_RATE, "seconds": LONG_SECONDS}
+    work = partial(context.stages, ours.python, ours.package, "media.long", options)
+    results = interleave(min(3, context.effort.rounds), {ours.title: work}, row.name)
+    save_raw(row.name, outcomes_json(results))
+    done = results[ours.title]
+    peak = max(int(o.result["peak_kib"]) for o in done) / 1024
+    seconds = estimate([o.result["seconds"] for o in done])
+    row.lines.append([ours.title, f"{peak:.0f}", seconds.text(1), f"{done[0].result['decoded']:,}"])
+    row.targets.append(most("memory of the whole process", MEMORY / 1024, peak, f"{peak:.0f} MiB", " MiB"))
     return [row]
 
 

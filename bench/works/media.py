@@ -34,14 +34,15 @@ def cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
-def raw_frames(path: str, small: bool, indices: Sequence[int]) -> Array:
-    """Some frames as the ffmpeg command gives them."""
+def raw_frames(path: str, small: bool, indices: Sequence[int], height: int = 0) -> Array:
+    """Some frames as the ffmpeg command gives them; by default of 720p or 1080p."""
     chosen = "+".join(f"eq(n,{i})" for i in indices)
     scale = f",scale={SMALL}:{SMALL}" if small else ""
     command = [*FFMPEG, "-i", path, "-vf", f"select='{chosen}'{scale}", "-vsync", "0"]
     done = subprocess.run([*command, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"], capture_output=True, check=True)
     pixels = np.frombuffer(done.stdout, np.uint8)
-    height = SMALL if small else {1280 * 720: 720, 1920 * 1080: 1080}[pixels.size // 3 // len(indices)]
+    if not height:
+        height = SMALL if small else {1280 * 720: 720, 1920 * 1080: 1080}[pixels.size // 3 // len(indices)]
     return pixels.reshape(len(indices), height, -1, 3)
 
 
@@ -106,6 +107,18 @@ def video(o: Options) -> Result:
     return {"items": o.items, "seconds": seconds, "cpu_s": cpu, "peak_kib": peak}
 
 
+def by_reader(kind: str, path: str) -> Callable[[list[list[int]]], list[Array]]:
+    """One clip after the other out of one reader."""
+    io = importlib.import_module("stoker.io")
+
+    def get(wanted: list[list[int]]) -> list[Array]:
+        with io.VideoReader(path) as reader:
+            clips = reader.plan(wanted) if kind == "planned" else map(reader.get_frames_at, wanted)
+            return [io.to_numpy(clip) for clip in clips]
+
+    return get
+
+
 def clips_of(package: str, path: str) -> Callable[[list[list[int]]], list[Array]]:
     if package == "torchcodec":
         decoders = importlib.import_module("torchcodec.decoders")
@@ -129,16 +142,40 @@ def clips_of(package: str, path: str) -> Callable[[list[list[int]]], list[Array]
 def clips(o: Options) -> Result:
     """16 frames at 10 places of a file of `items` frames; two clips are compared."""
     draw = np.random.default_rng(7)
-    starts = sorted(int(s) for s in draw.integers(0, o.items - CLIP, 10))
+    starts = [int(s) for s in draw.integers(0, o.items - CLIP, 10)]
     wanted = [list(range(s, s + CLIP)) for s in starts]
     expected = [raw_frames(o.path, False, wanted[k]) for k in (0, -1)]
-    get = clips_of(o.package, o.path)
+    get = by_reader(o.kind, o.path) if o.kind else clips_of(o.package, o.path)
     imported(o.package)
     cpu, start = cpu_seconds(), time.perf_counter()
     got = get(wanted)
     seconds, cpu = time.perf_counter() - start, cpu_seconds() - cpu
     near(np.concatenate([got[0], got[-1]]), np.concatenate(expected), 3.0)
     return {"items": len(wanted) * CLIP, "seconds": seconds, "cpu_s": cpu}
+
+
+def long(o: Options) -> Result:
+    """Of a film of `items` frames, which is the same again after `seconds`, a clip every 30 s.
+
+    The first and the last frame of three clips are compared, when the memory was measured.
+    """
+    io = importlib.import_module(f"{o.package}.io")
+    rate, period = o.items // 7200, o.items // 7200 * int(o.seconds)
+    wanted = [list(range(s, s + CLIP)) for s in range(0, o.items - CLIP, 30 * rate + 7)]
+    kept: dict[int, Array] = {}
+    start = time.perf_counter()
+    with io.VideoReader(o.path) as reader:
+        check(len(reader) == o.items, f"{len(reader)} of {o.items} frames")
+        for k, clip in enumerate(reader.plan(wanted)):
+            if k in {0, len(wanted) // 2, len(wanted) - 1}:
+                kept[k] = io.to_numpy(clip)[[0, -1]]
+        decoded = reader.stats()["num_decoded"]
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for k, frames in kept.items():
+        for index, frame in zip((wanted[k][0], wanted[k][-1]), frames, strict=True):
+            near(frame[None], raw_frames(o.path, False, [index % period], len(frame)), 3.0)
+    return {"items": len(wanted) * CLIP, "seconds": seconds, "peak_kib": peak, "decoded": decoded}
 
 
 def audio_reader(package: str, path: str) -> Callable[[], Array]:

@@ -191,7 +191,7 @@ static PyObject *av_frames_pick(PyObject *module, PyObject *args)
 
 /* --- arrays --- */
 
-/* Memory of one's own, or the first bytes of `storage`. */
+/* Memory of one's own, or the first bytes of `storage`, a CPUBuffer or a writable memoryview. */
 static stk_buffer *memory_for(PyObject *module, PyObject *storage, size_t bytes)
 {
     stk_buffer *mem = NULL;
@@ -201,14 +201,17 @@ static stk_buffer *memory_for(PyObject *module, PyObject *storage, size_t bytes)
         if (err) ext_raise(err, NULL);
         return mem;
     }
-    if (!ext_field_borrow(PyModule_GetState(module), storage, &view, &mem)) {
-        PyErr_Format(PyExc_TypeError, "storage must be a CPUStorage, not %.80s",
-                     Py_TYPE(storage)->tp_name);
+    ext_state *state = PyModule_GetState(module);
+    if (ext_field_borrow(state, storage, &view, &mem))
+        mem = stk_buffer_ref(mem);
+    else if (ext_bytes_of(state, storage, &mem) != EXT_FOUND) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "storage has no buffer");
         return NULL;
     }
-    if (stk_buffer_size(mem) >= bytes) return stk_buffer_ref(mem);
+    if (stk_buffer_size(mem) >= bytes) return mem;
     PyErr_Format(PyExc_ValueError, "the storage has %zu bytes, and the array has %zu",
                  stk_buffer_size(mem), bytes);
+    stk_buffer_unref(&mem);
     return NULL;
 }
 
@@ -227,7 +230,10 @@ static PyObject *convert(PyObject *module, const stk_frames *const *frames, size
     const bool copies = !mem;
     if (copies && !(mem = memory_for(module, storage, bytes))) return NULL;
     void *dst = (void *)stk_buffer_data(mem); /* whoever gave a storage lets it be written to */
-    if (copies) {
+    if ((uintptr_t)dst % stk_dtype_size(spec.dtype))
+        err = stk_diag_set(&diag, STK_EINVAL, "the storage is not aligned to %s",
+                           stk_dtype_str(spec.dtype));
+    if (copies && !err) {
         Py_BEGIN_ALLOW_THREADS
         err = stk_frames_copy(frames, n, dst, bytes, &diag);
         Py_END_ALLOW_THREADS

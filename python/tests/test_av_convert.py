@@ -17,6 +17,8 @@ from stoker.io import (
     demux_audio,
     demux_image,
     demux_video,
+    get_audio_filter_desc,
+    get_video_filter_desc,
     load_audio,
     load_image,
     load_image_batch,
@@ -178,8 +180,64 @@ def test_storage(clip):
         convert_frames(decode_packets(demux_video(clip)), cpu_storage(10))
     with pytest.raises(RuntimeError, match="CUDA"):
         cpu_storage(10, pin_memory=True)
-    with pytest.raises(TypeError):
-        convert_frames(decode_packets(demux_video(clip)), bytearray(10))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the storage has 10 bytes"):
+        convert_frames(decode_packets(demux_video(clip)), bytearray(10))
+
+
+FORMATS = "rgb24 bgr24 rgba gray yuv420p yuv444p nv12 yuv420p10le p010le gbrp gbrpf32le gray16le rgb48le yuyv422".split()
+
+
+@pytest.mark.parametrize("pix_fmt", FORMATS)
+def test_storage_of_the_caller(clip, pix_fmt):
+    """A slot of a batch, whatever the format: what is beside it stays."""
+
+    def frames():
+        return decode_packets(demux_video(clip), filter_desc=get_video_filter_desc(pix_fmt=pix_fmt))
+
+    want = np.asarray(convert_frames(frames()))
+    batch = np.full((3, *want.shape), 7, want.dtype)
+    made = to_numpy(convert_frames(frames(), batch[1]))
+    assert made.ctypes.data == batch[1].ctypes.data
+    np.testing.assert_array_equal(batch[1], want)
+    assert (batch[0] == 7).all() and (batch[2] == 7).all()
+    raw = bytearray(want.nbytes + 8)
+    buffer = convert_frames(frames(), raw)
+    with pytest.raises(BufferError):
+        raw.append(0)  # it is in use
+    np.testing.assert_array_equal(to_numpy(buffer), want)
+    del buffer
+    raw.append(0)
+    assert raw[:-9] == want.tobytes()
+
+
+@pytest.mark.parametrize("sample_fmt", ["u8", "s16p", "s32", "fltp", "dbl"])
+def test_storage_for_sound(wav, sample_fmt):
+    def frames():
+        return decode_packets(demux_audio(wav), filter_desc=get_audio_filter_desc(sample_fmt=sample_fmt))
+
+    want = np.asarray(convert_frames(frames()))
+    batch = np.zeros((2, *want.shape), want.dtype)
+    convert_frames(frames(), batch[1])
+    np.testing.assert_array_equal(batch[1], want)
+    assert not batch[0].any()
+
+
+def test_storage_that_cannot_be_used(clip):
+    frames = decode_packets(demux_video(clip))
+    read_only = np.zeros(10, np.uint8)
+    read_only.flags.writeable = False
+    for storage, error, words in [
+        (bytes(10), TypeError, "read-only"),
+        (read_only, TypeError, "read-only"),
+        (object(), TypeError, "writable buffer, not object"),
+        (np.zeros((8, 8), np.uint8)[:, ::2], ValueError, "contiguous"),
+        (np.zeros(0, np.uint8), ValueError, "the storage has 0 bytes"),
+    ]:
+        with pytest.raises(error, match=words):
+            convert_frames(frames.clone(), storage)
+    deep = decode_packets(demux_video(clip), filter_desc=get_video_filter_desc(pix_fmt="gray16le"))
+    with pytest.raises(ValueError, match="not aligned to uint16"):
+        convert_frames(deep, memoryview(bytearray(1 << 24))[1:])
 
 
 def test_the_array_interface_is_that_of_numpy(clip):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from .. import _stoker
 from .._check import flag, integer
 from .._stoker import CPUBuffer
 from ..errors import NotInstalledError, UnsupportedError
 from ._frames import Frames
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = [
     "ArrayInterface",
@@ -59,6 +62,10 @@ class CPUStorage:
         return f"CPUStorage({self.size})"
 
 
+# Memory of the caller's to write into.
+StorageType: TypeAlias = "CPUStorage | Buffer"
+
+
 def cpu_storage(size: int, pin_memory: bool = False) -> CPUStorage:
     """Memory of `size` bytes.
 
@@ -72,7 +79,7 @@ def cpu_storage(size: int, pin_memory: bool = False) -> CPUStorage:
     return CPUStorage(size)
 
 
-def convert_frames(frames: Frames | Sequence[Frames], storage: CPUStorage | None = None) -> CPUBuffer:
+def convert_frames(frames: Frames | Sequence[Frames], storage: StorageType | None = None) -> CPUBuffer:
     """Frames, which are consumed, as one contiguous array in the memory of the CPU.
 
     Audio is (channels, time) if its format is planar ("fltp"), and (time, channels) if not; an image is (height,
@@ -80,8 +87,12 @@ def convert_frames(frames: Frames | Sequence[Frames], storage: CPUStorage | None
     width); video has one more extent, the frames, in front, and so has a list of frames objects, which must agree in
     shape and format.  Elements are those of the format: uint8, uint16 for more than 8 bits, float32...
 
-    storage: the array is written into it, and shares its memory.
-    Errors: `InvalidArgumentError`: no frames, or they differ; `UnsupportedError`: a format that is no array.
+    storage: the array is written into it, from its first byte on, and shares its memory: what `cpu_storage` gives,
+        or any C-contiguous object with a writable buffer of at least that many bytes, as a NumPy array, a slot of
+        one (`batch[i]`), a memoryview or `tensor.numpy()`.
+    Errors: `InvalidArgumentError`: no frames, or they differ; `UnsupportedError`: a format that is no array;
+        TypeError: a storage that has no buffer, or a read-only one; ValueError: a storage that is too small, or not
+        contiguous.
     """
     single = isinstance(frames, Frames)
     several: list[Any] = [frames] if single else list(frames)  # type: ignore[arg-type]
@@ -93,13 +104,24 @@ def convert_frames(frames: Frames | Sequence[Frames], storage: CPUStorage | None
     return _stoker.av_convert(handles, not single, memory)
 
 
-def _memory(storage: CPUStorage | None) -> CPUBuffer | None:
-    if storage is not None and not isinstance(storage, CPUStorage):
-        raise TypeError(f"storage must be made by cpu_storage(), not {type(storage).__name__}")
-    return None if storage is None else storage._memory
+def _memory(storage: StorageType | None) -> CPUBuffer | memoryview | None:
+    if storage is None:
+        return None
+    if isinstance(storage, CPUStorage):
+        return storage._memory
+    try:
+        view = memoryview(storage)
+    except TypeError:
+        kind = type(storage).__name__
+        raise TypeError(f"storage must be made by cpu_storage(), or have a writable buffer, not {kind}") from None
+    if view.readonly:
+        raise TypeError(f"storage can't be written to: the buffer of {type(storage).__name__} is read-only")
+    if not view.c_contiguous:
+        raise ValueError("storage must be C-contiguous")
+    return view
 
 
-def convert_array(vals: Any, storage: CPUStorage | None = None) -> CPUBuffer:
+def convert_array(vals: Any, storage: StorageType | None = None) -> CPUBuffer:
     """A copy of an array, contiguous, as the buffer that frames are converted to.
 
     vals: an array (the buffer protocol, DLPack, `__array_interface__`) of whole numbers, floats or bools, of any

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from .._check import flag
-from ._convert import CPUStorage, convert_frames
+from ._convert import convert_frames
 from ._cuda import no_device
 from ._decode import decode_packets
 from ._demux import demux_audio, demux_image, demux_video
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._stoker import CPUBuffer
+    from ._convert import StorageType
     from ._config import DecodeConfig, DemuxConfig
     from ._cuda import CUDAConfig
     from ._demux import SourceType
@@ -101,7 +102,7 @@ def load_image_batch(
     decode_config: DecodeConfig | None = None,
     filter_desc: str | None = DEFAULT,
     device_config: CUDAConfig | None = None,
-    storage: CPUStorage | None = None,
+    storage: StorageType | None = None,
     strict: bool = True,
 ) -> CPUBuffer:
     """Images as one array: by default uint8, (images, height, width, 3), scaled with black bars.

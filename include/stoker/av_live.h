@@ -53,6 +53,9 @@ STK_API STK_NODISCARD stk_err stk_live_next(stk_live *live, int64_t timeout, stk
 /* Ends all that goes on, stk_live_next in other threads too, and lets go of the input. */
 STK_API void stk_live_close(stk_live *live);
 
+/* The same, but does not wait until the input was let go of. */
+STK_API void stk_live_cancel(stk_live *live);
+
 typedef struct stk_live_stats {
     uint64_t received, delivered, dropped; /* frames: received == delivered + dropped + waiting */
     uint64_t waiting;

@@ -87,6 +87,16 @@ static PyObject *av_live_close(PyObject *module, PyObject *op)
     Py_RETURN_NONE;
 }
 
+static PyObject *av_live_cancel(PyObject *module, PyObject *op)
+{
+    stk_live *live = ext_av_borrow(module, op, EXT_AV_LIVE);
+    if (!live) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    stk_live_cancel(live);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
 /* Milliseconds; NaN: none. */
 static double ms(int64_t ns)
 {
@@ -111,6 +121,7 @@ PyMethodDef ext_av_live_functions[] = {
     EXT_AV_KEYWORDS(av_live, "Live input; use stoker.io.LiveReader."),
     {"av_live_next", av_live_next, METH_O, PyDoc_STR("Frames, or None at the end.")},
     {"av_live_close", av_live_close, METH_O, PyDoc_STR("Ends it, for all threads.")},
+    {"av_live_cancel", av_live_cancel, METH_O, PyDoc_STR("The same, and does not wait.")},
     {"av_live_stats", av_live_stats, METH_O,
      PyDoc_STR("(received, delivered, dropped, waiting, failed, silence, p50, p90, p99, max)")},
     {NULL, NULL, 0, NULL}, /* end */

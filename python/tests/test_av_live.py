@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import os
 import signal
@@ -357,6 +358,38 @@ def test_passwords_are_not_in_names(clip) -> None:
         assert repr(live).endswith("/x@y')")
         next(live)
     assert "secret" not in repr(live)
+
+
+@contextlib.contextmanager
+def silent_pipeline(src):
+    """A pipeline whose source waits, and will for ever."""
+    live = LiveReader(src, timeout=None)
+    pipeline = stoker.PipelineBuilder().add_source(live).pipe(convert_frames).add_sink(1).build(num_threads=1)
+    pipeline.start()
+    until(lambda: any(thread.name.startswith("stoker-source") for thread in threading.enumerate()))
+    yield pipeline
+
+
+def test_a_pipeline_with_a_silent_source_stops(fifo) -> None:
+    with nothing_left(), silent_pipeline(fifo) as pipeline:
+        pipeline.stop()
+
+
+def test_a_forgotten_pipeline_with_a_silent_source_ends(fifo) -> None:
+    with silent_pipeline(fifo) as pipeline:
+        del pipeline
+    gc.collect()
+    until(lambda: not reading())
+
+
+def test_the_interpreter_ends_with_a_silent_pipeline(fifo) -> None:
+    code = """
+        import stoker
+        from stoker.io import LiveReader
+        pipeline = stoker.PipelineBuilder().add_source(LiveReader(sys.argv[1], timeout=None)).add_sink(1).build(num_threads=1)
+        pipeline.start()
+    """
+    assert ok(code, fifo) == ""
 
 
 def test_a_source_of_a_pipeline(clip) -> None:

@@ -331,13 +331,19 @@ stk_err mod_live_open(const stk_av_input *input, const stk_live_opts *opts, stk_
     return err;
 }
 
-void mod_live_close(stk_live *l)
+void mod_live_cancel(stk_live *l)
 {
     if (l->generation != stk_fork_generation()) return; /* the thread is the parent's */
     av_live_queue_close(&l->queue);
     stk_mutex_lock(&l->lock);
     if (l->demuxer) mod_demuxer_cancel(l->demuxer);
     stk_mutex_unlock(&l->lock);
+}
+
+void mod_live_close(stk_live *l)
+{
+    if (l->generation != stk_fork_generation()) return;
+    mod_live_cancel(l);
     (void)av_live_queue_wait_end(&l->queue, CLOSE_TIMEOUT);
 }
 

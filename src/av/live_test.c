@@ -139,8 +139,9 @@ static void closing_ends_a_wait(void)
         CHECK_EQ(open_live(&ends[0], &opts, STK_FOREVER, &live, &diag), STK_OK);
         close(ends[0]);
         if (kind < 2) CHECK_EQ(stk_thread_start(&reader, "reader", wait_for_a_frame, live), STK_OK);
-        mod_live_close(live);
+        mod_live_cancel(live);
         stk_thread_join(&reader);
+        mod_live_close(live);
         CHECK_EQ(mod_live_next(live, STK_FOREVER, &f, &diag), STK_ECANCELLED);
         struct pollfd gone = {.fd = ends[1]};
         CHECK_EQ(poll(&gone, 1, 0), 1); /* nobody has the other end */

@@ -95,6 +95,7 @@
     D(packets_get_info, (const stk_packets *packets, stk_packets_info *out), (packets, out)) \
     D(demuxer_get_info, (const stk_demuxer *demuxer, stk_demuxer_info *out), (demuxer, out)) \
     D(demuxer_cancel, (stk_demuxer *demuxer), (demuxer)) \
+    D(live_cancel, (stk_live *live), (live)) \
     D(live_close, (stk_live *live), (live)) \
     D(live_get_stats, (stk_live *live, stk_live_stats *out), (live, out)) \
     D(video_reader_times, (const stk_video_reader *reader, stk_ratio *time_base, int64_t *times, bool *keys, size_t n), (reader, time_base, times, keys, n)) \
@@ -140,7 +141,7 @@ typedef struct stk_av_table {
 #undef U
 } stk_av_table;
 
-#define STK_AV_BUILD STK_VERSION " 8" /* the number grows with every change of what crosses */
+#define STK_AV_BUILD STK_VERSION " 9" /* the number grows with every change of what crosses */
 #define STK_AV_SYMBOL "stk_av_module" /* the table's name */
 
 #endif /* STK_AV_TABLE_H */

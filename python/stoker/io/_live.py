@@ -175,6 +175,10 @@ class LiveReader:
         dropped, and the input is let go of."""
         _stoker.av_live_close(self._core)
 
+    def _stoker_stop(self) -> None:
+        """A pipeline that it is the source of is stopped (see `Group`); must not wait."""
+        _stoker.av_live_cancel(self._core)
+
     def stats(self) -> LiveStats:
         """What happened so far, also after it was closed."""
         return LiveStats(*_stoker.av_live_stats(self._core))

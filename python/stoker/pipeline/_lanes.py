@@ -24,13 +24,14 @@ _PREFIX: Final = "stoker"
 class Group:
     """Threads that run the same stages: at most `limit`, made when there is work for one more."""
 
-    __slots__ = ("name", "limit", "source", "loop", "closing")
+    __slots__ = ("name", "limit", "source", "stop_waiting", "loop", "closing")
 
     def __init__(self, name: str, limit: int, source: _stoker.Source | None = None) -> None:
         """`source`: what the thread closes when the run has ended."""
         self.name = name
         self.limit = limit
         self.source = source
+        self.stop_waiting: Callable[[], None] | None = None  # ends what its source waits for; does not wait itself
         self.loop: Loop | None = None  # what the thread runs instead of stages of the engine
         self.closing: list[Closing] = []  # what the last thread closes when the run has ended
 
@@ -101,6 +102,13 @@ class Lanes:
 
     def cancel(self) -> None:
         self._run.cancel()
+        self.stop_waiting()
+
+    def stop_waiting(self) -> None:
+        """Sources that know how give up whatever they wait for: their threads are to end."""
+        for group in self._groups:
+            if group.stop_waiting is not None:
+                group.stop_waiting()
 
     def join(self, timeout: float) -> list[str]:
         """Waits for the threads of a run that has ended, at most `timeout` seconds in all; gives the

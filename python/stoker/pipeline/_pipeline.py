@@ -49,15 +49,16 @@ _NO_STATS: _stoker.Stats = {
 }
 
 
-def _finish(run: _stoker.Run, has_lanes: bool) -> None:
+def _finish(run: _stoker.Run, lanes: Lanes | None) -> None:
     """Ends the run of a pipeline that nobody refers to any more, or that Python's end found running.
 
     The collector may call it anywhere, also where this thread holds a lock that a thread of Python
     needs to end: so it does not wait for those.
     """
-    run.cancel()
-    if has_lanes:
+    if lanes is not None:
+        lanes.cancel()
         return
+    run.cancel()
     try:
         run.stop(_FINISH_S)
     except Error:  # nobody is there to hear of it
@@ -136,7 +137,7 @@ class Pipeline:
     def _start_locked(self) -> _stoker.Run:
         run = self._plan.start(self._num_threads, self._continuous)
         lanes = Lanes(run, self._groups, copy_context())
-        weakref.finalize(self, _finish, run, bool(self._groups))
+        weakref.finalize(self, _finish, run, lanes if self._groups else None)
         at_exit(lanes)
         self._lanes = lanes
         self._grow = lanes.grow if self._groups else None
@@ -166,8 +167,9 @@ class Pipeline:
         try:
             if first:
                 self._keep_results(run)
-            run.stop(seconds)
             assert self._lanes is not None
+            self._lanes.stop_waiting()
+            run.stop(seconds)
             late = self._lanes.join(max(0.0, deadline - time.monotonic()))
             if late:
                 raise TimeoutError(f"thread {', '.join(late)} is still running")

@@ -202,7 +202,9 @@ class PlanMaker:
         handle = _stoker.iterable_source(src.source, src.continuous, repr(src)[:199])
         number = sum(group.source is not None for group in self.groups)
         name = f"source-{number}" if number else "source"
-        plan.foreign_source(handle, self._group(name, 1, handle))
+        group = self._group(name, 1, handle)
+        self.groups[group - 1].stop_waiting = getattr(src.source, "_stoker_stop", None)
+        plan.foreign_source(handle, group)
         self._note("source", None)
 
     def _merge(self, plan: _stoker.Plan, src: MergeConfig[Any]) -> None:

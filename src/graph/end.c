@@ -1,5 +1,10 @@
 /* The end of a run: stop, give everything in flight back, free. */
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include "base/alloc.h"
+#include "base/failpoint.h"
 #include "graph/steps.h"
 
 void run_end(stk_run *run)
@@ -12,6 +17,22 @@ void run_end(stk_run *run)
     stk_cond_broadcast(&run->reader);
     stk_cond_broadcast(&run->io);
     for (size_t g = 1; g < run->num_groups; g++) stk_cond_broadcast(&run->groups[g].work);
+    if (run->cancel_fd >= 0) (void)eventfd_write(run->cancel_fd, 1);
+}
+
+/* Once, for all ops of the run: they never read it. */
+stk_err stk_item_cancel_fd(stk_item *item, int *out, stk_diag *diag)
+{
+    stk_run *run = item->run;
+    stk_err err = STK_OK;
+    run_lock(run);
+    if (run->cancel_fd < 0 && !stk_failpoint("run.eventfd"))
+        run->cancel_fd = eventfd(run_cancelled(run), EFD_CLOEXEC | EFD_NONBLOCK);
+    if (run->cancel_fd < 0)
+        err = stk_diag_errno(diag, errno, "no descriptor to wait for the end of the run");
+    *out = run->cancel_fd;
+    run_unlock(run);
+    return err;
 }
 
 void run_abort(stk_run *run, stk_err err, const char *text)
@@ -128,6 +149,7 @@ static void destroy(stk_run *run)
     stk_cond_fini(&run->io);
     stk_cond_fini(&run->reader);
     stk_mutex_fini(&run->lock);
+    if (run->cancel_fd >= 0) close(run->cancel_fd);
     stk_executor *ex = run->executor;
     stk_free(run);
     stk_executor_unref(&ex); /* may end the thread that runs this */

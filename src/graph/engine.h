@@ -144,6 +144,7 @@ struct stk_run {
     uint64_t results;
     int32_t refused; /* stk_executor_refused of the executor that was given up */
     int64_t first_result, ended;
+    int cancel_fd; /* an eventfd, made when an op asks for it; -1: none has */
 };
 
 #endif /* STK_GRAPH_ENGINE_H */

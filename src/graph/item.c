@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "graph/lone.h"
 #include "graph/steps.h"
 
 size_t item_size(size_t max_parts)
@@ -59,15 +60,25 @@ stk_err stk_item_set_num_parts(stk_item *item, size_t n)
     return STK_OK;
 }
 
-void stk_item_random(const stk_item *item, uint32_t n, uint32_t out[4])
+stk_origin stk_item_origin(const stk_item *item)
 {
     const stk_source_class *cls = item->source ? stk_source_get_class(item->source) : NULL;
-    const uint64_t seed = cls && cls->seed ? cls->seed(stk_source_params(item->source)) : 0;
-    const uint64_t where = item->stage ? item->stage->rng_key : 0;
-    const uint64_t mixed = stk_mix64(seed ^ stk_mix64(where ^ stk_mix64((uint64_t)item->index)));
+    return (stk_origin){
+        .seed = cls && cls->seed ? cls->seed(stk_source_params(item->source)) : 0,
+        .stage = item->stage ? item->stage->rng_key : 0,
+        .id = item->id,
+        .epoch = item->epoch,
+        .index = item->index,
+    };
+}
+
+void stk_item_random(const stk_item *item, uint32_t n, uint32_t out[4])
+{
+    const stk_origin o = stk_item_origin(item);
+    const uint64_t mixed = stk_mix64(o.seed ^ stk_mix64(o.stage ^ stk_mix64((uint64_t)o.index)));
     const uint32_t key[2] = {(uint32_t)mixed, (uint32_t)(mixed >> 32)};
-    const uint32_t counter[4] = {(uint32_t)item->id, (uint32_t)((uint64_t)item->id >> 32),
-                                 (uint32_t)item->epoch, n};
+    const uint32_t counter[4] = {(uint32_t)o.id, (uint32_t)((uint64_t)o.id >> 32),
+                                 (uint32_t)o.epoch, n};
     stk_philox(key, counter, out);
 }
 

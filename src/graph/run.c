@@ -131,6 +131,7 @@ stk_err stk_run_start(stk_plan *plan, const stk_run_opts *opts, stk_run **out, s
     stk_run *run = stk_alloc_zero(1, sizeof(*run));
     if (!run) return stk_diag_set(diag, STK_ENOMEM, "no memory for a run");
     atomic_init(&run->refs, 2); /* the user's and the client's */
+    run->cancel_fd = -1;
     run->client.work = run_work;
     run->client.gone = run_gone;
     run->generation = stk_fork_generation();

@@ -32,6 +32,7 @@ LAYERS = {
     "source": {"base", "exec", "data", "codec"},
     "av": {"base", "data"},
     "ops": {"av", "base", "exec", "data", "graph", "codec", "transform", "source"},
+    "helper": {"ops"},
 }
 
 HEAP = "malloc calloc realloc free strdup strndup asprintf vasprintf aligned_alloc posix_memalign"

@@ -101,7 +101,7 @@ STK_API void stk_item_random(const stk_item *item, uint32_t n, uint32_t out[4]);
 STK_API bool stk_item_cancelled(const stk_item *item);
 
 /* The same for an op that waits for other descriptors: one that is readable from then on.  It is
- * the run's, and lives as long.  STK_EIO: the system has none to give; *out is -1. */
+ * the run's, and open until the op returns.  STK_EIO: the system has none to give; *out is -1. */
 STK_API STK_NODISCARD stk_err stk_item_cancel_fd(stk_item *item, int *out, stk_diag *diag);
 
 /* The bytes of a part, or NULL; set takes *bytes and drops whatever the part held. */

@@ -22,6 +22,7 @@ static PyMethodDef functions[] = {
     FUNCTION(op_decode_wav, PyDoc_STR("An Op; use stoker.ops.decode_wav.")),
     FUNCTION(op_decode_audio, PyDoc_STR("An Op; use stoker.ops.decode_audio.")),
     FUNCTION(op_decode_video, PyDoc_STR("An Op; use stoker.ops.decode_video.")),
+    FUNCTION(op_isolate, PyDoc_STR("The Op in processes of its own; use isolate=True.")),
     FUNCTION(op_color_jitter, PyDoc_STR("An Op; use stoker.ops.color_jitter.")),
     FUNCTION(op_grayscale, PyDoc_STR("An Op; use stoker.ops.grayscale.")),
     FUNCTION(op_erase, PyDoc_STR("An Op; use stoker.ops.erase.")),

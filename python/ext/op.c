@@ -1,6 +1,7 @@
 #include "op.h"
 
 #include <stoker/image.h>
+#include <stoker/isolate.h>
 #include <stoker/ops.h>
 
 typedef struct {
@@ -48,6 +49,20 @@ PyObject *ext_op_load_npy(PyObject *module, PyObject *unused)
     (void)unused;
     stk_diag diag = {0};
     stk_op *core = stk_op_load_npy(&diag);
+    return ext_op_give(module, &core, &diag);
+}
+
+PyObject *ext_op_isolate(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"", "timeout", NULL};
+    ext_state *state = PyModule_GetState(module);
+    PyObject *op;
+    stk_isolate_opts opts = {0};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!d:op_isolate", names, state->op_type, &op,
+                                     &opts.timeout))
+        return NULL;
+    stk_diag diag = {0};
+    stk_op *core = stk_op_isolate(stk_op_ref(((Op *)op)->core), &opts, &diag);
     return ext_op_give(module, &core, &diag);
 }
 

@@ -28,4 +28,6 @@ PyObject *ext_op_decode_wav(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_op_decode_audio(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_op_decode_video(PyObject *module, PyObject *args, PyObject *kwargs);
 
+PyObject *ext_op_isolate(PyObject *module, PyObject *args, PyObject *kwargs);
+
 #endif /* STK_EXT_OP_H */

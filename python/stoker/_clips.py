@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import _check, _stoker
-from ._op import Op
+from ._op import Op, isolated, isolation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class ClipOp(Op):
 
 
 class _Sound(ClipOp):
-    __slots__ = ("seconds", "sample_rate", "channels", "where", "mask", "max_bytes")
+    __slots__ = ("seconds", "sample_rate", "channels", "where", "mask", "max_bytes", "isolate", "isolate_timeout")
 
     seconds: float | None
     sample_rate: int | None
@@ -37,6 +37,8 @@ class _Sound(ClipOp):
     where: Where
     mask: str | None
     max_bytes: int | None
+    isolate: bool
+    isolate_timeout: float
 
     def __init__(
         self,
@@ -47,6 +49,8 @@ class _Sound(ClipOp):
         where: Where | None = None,
         mask: str | None = "mask",
         max_bytes: int | None = None,
+        isolate: bool = False,
+        isolate_timeout: float = 60.0,
     ) -> None:
         if seconds is not None and _check.number("seconds", seconds, 0, _MOST_SECONDS) == 0:
             raise ValueError("seconds must be above 0, or None for whole files")
@@ -60,6 +64,7 @@ class _Sound(ClipOp):
         for name, (value, most) in limits.items():
             if value is not None:
                 _check.integer(name, value, 1, most)
+        isolate, isolate_timeout = isolation(isolate, isolate_timeout)
         self._set(
             seconds=None if seconds is None else float(seconds),
             sample_rate=sample_rate,
@@ -67,6 +72,8 @@ class _Sound(ClipOp):
             where=_check.choice("where", where, _PLACES),
             mask=mask,
             max_bytes=max_bytes,
+            isolate=isolate,
+            isolate_timeout=isolate_timeout,
         )
         self._handle(())
 
@@ -94,6 +101,7 @@ class decode_wav(_Sound):
     `mask`: the name of a field that goes beside the sound: (n, time) bool, True where there is any; None: none.
     Without `seconds` there is none.
     `max_bytes`: larger arrays fail (None: 1 GiB each).
+    `isolate`, `isolate_timeout`: decodes in helper processes, as `decode_image` does.
 
     A file that is shorter than a clip comes at its begin, and zeros follow.  A clip has round(seconds *
     sample_rate) samples.  Integers become -1 to 1.  All parts of a sample are cut at the same place.
@@ -103,13 +111,13 @@ class decode_wav(_Sound):
     name = "decode_wav"
 
     def _handle(self, parts: Sequence[str]) -> _stoker.Op:
-        return _stoker.op_decode_wav(**self._options())
+        return isolated(_stoker.op_decode_wav(**self._options()), self.isolate, self.isolate_timeout)
 
 
 class decode_audio(_Sound):
     """Bytes to arrays: whatever FFmpeg decodes to (channels, time) float32, resampled; the best stream of sound.
 
-    `seconds`, `where`, `mask`, `max_bytes`: as in `decode_wav`.
+    `seconds`, `where`, `mask`, `max_bytes`, `isolate`, `isolate_timeout`: as in `decode_wav`.
     `sample_rate`: what it is resampled to; None: as stored.
     `channels`: what it is mixed to, as FFmpeg does and normalised: sums stay within -1 to 1; None: as stored.
     `strict`: a packet that cannot be decoded fails the sample; otherwise it is left out.
@@ -132,17 +140,26 @@ class decode_audio(_Sound):
         mask: str | None = "mask",
         max_bytes: int | None = None,
         strict: bool = True,
+        isolate: bool = False,
+        isolate_timeout: float = 60.0,
     ) -> None:
         self._set(strict=_check.flag("strict", strict))
         super().__init__(
-            seconds, sample_rate=sample_rate, channels=channels, where=where, mask=mask, max_bytes=max_bytes
+            seconds,
+            sample_rate=sample_rate,
+            channels=channels,
+            where=where,
+            mask=mask,
+            max_bytes=max_bytes,
+            isolate=isolate,
+            isolate_timeout=isolate_timeout,
         )
 
     def _options(self) -> _stoker.AudioOptions:
         return {**super()._options(), "lenient": not self.strict}
 
     def _handle(self, parts: Sequence[str]) -> _stoker.Op:
-        return _stoker.op_decode_audio(**self._options())
+        return isolated(_stoker.op_decode_audio(**self._options()), self.isolate, self.isolate_timeout)
 
 
 class decode_video(ClipOp):
@@ -163,6 +180,7 @@ class decode_video(ClipOp):
     `resize`: the short side before a center crop (None: max(size) * 256 / 224).
     `max_pixels`: of a frame; larger ones fail (None: 178,956,970).
     `max_bytes`: larger arrays fail (None: 1 GiB each).
+    `isolate`, `isolate_timeout`: decodes in helper processes, as `decode_image` does.
 
     Frames are those that decoding the whole file gives, and only what leads from the key frame before the clip to its
     end is decoded.  All frames, and all parts of a sample, get one crop and flip, and the same numbers of frames.  A
@@ -171,7 +189,7 @@ class decode_video(ClipOp):
 
     __slots__ = (
         "frames", "stride", "size", "crop", "where", "short", "filter", "color", "flip", "scale", "ratio", "resize",
-        "max_pixels", "max_bytes",
+        "max_pixels", "max_bytes", "isolate", "isolate_timeout",
     )  # fmt: skip
     name = "decode_video"
 
@@ -189,6 +207,8 @@ class decode_video(ClipOp):
     resize: int | None
     max_pixels: int | None
     max_bytes: int | None
+    isolate: bool
+    isolate_timeout: float
 
     def __init__(
         self,
@@ -207,6 +227,8 @@ class decode_video(ClipOp):
         resize: int | None = None,
         max_pixels: int | None = None,
         max_bytes: int | None = None,
+        isolate: bool = False,
+        isolate_timeout: float = 60.0,
     ) -> None:
         if frames is not None:
             _check.integer("frames", frames, 1, _MOST_FRAMES)
@@ -225,6 +247,7 @@ class decode_video(ClipOp):
         for name, value, most in (("resize", resize, 65500), ("max_pixels", max_pixels, 2**62), ("max_bytes", max_bytes, 2**62)):
             if value is not None:
                 _check.integer(name, value, 1, most)
+        isolate, isolate_timeout = isolation(isolate, isolate_timeout)
         self._set(
             frames=frames,
             stride=stride,
@@ -240,12 +263,14 @@ class decode_video(ClipOp):
             resize=resize,
             max_pixels=max_pixels,
             max_bytes=max_bytes,
+            isolate=isolate,
+            isolate_timeout=isolate_timeout,
         )
         self._handle(())
 
     def _handle(self, parts: Sequence[str]) -> _stoker.Op:
         height, width = self.size or (0, 0)
-        return _stoker.op_decode_video(
+        op = _stoker.op_decode_video(
             int(self.frames or 0),
             int(self.stride),
             self.where,
@@ -267,6 +292,7 @@ class decode_video(ClipOp):
             max_pixels=int(self.max_pixels or 0),
             max_side=0,
         )
+        return isolated(op, self.isolate, self.isolate_timeout)
 
 
 def _size(value: object) -> tuple[int, int] | None:

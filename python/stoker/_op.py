@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from . import _check, _stoker
 from ._value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import ClassVar, Final
 
-    from . import _stoker
-
+_MOST_SECONDS: Final = 1e6
 MASK: Final = "mask"  # the part that is resampled with nearest unless told otherwise
 
 
@@ -31,6 +31,19 @@ class Op(Value):
         defaults = getattr(type(self).__init__, "__kwdefaults__", None) or {}
         given = [(k, v) for k, v in self._items() if k not in defaults or v != defaults[k]]
         return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in given)})"
+
+
+def isolation(isolate: object, timeout: object) -> tuple[bool, float]:
+    """The options of that name, checked."""
+    seconds = _check.number("isolate_timeout", timeout, 0, _MOST_SECONDS)
+    if seconds == 0:
+        raise ValueError("isolate_timeout must be above 0")
+    return _check.flag("isolate", isolate), seconds
+
+
+def isolated(op: _stoker.Op, isolate: bool, timeout: float) -> _stoker.Op:
+    """The op itself, or what runs it in processes of its own."""
+    return _stoker.op_isolate(op, timeout=timeout) if isolate else op
 
 
 def names_of_parts(argument: str, names: Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import pytest
 import av
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("live.md", "migrating.md", "media.md", "samples.md", "video.md")
+PAGES = ("isolation.md", "live.md", "migrating.md", "media.md", "samples.md", "video.md")
 BLOCKS = {
     f"{page}-{number}": block
     for page in PAGES

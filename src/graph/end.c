@@ -101,6 +101,8 @@ void run_retire(stk_run *run)
     run_lock(run);
     free_in_flight(run);
     stk_slab_pool_drain(run->slabs);
+    if (run->cancel_fd >= 0) close(run->cancel_fd);
+    run->cancel_fd = -1;
     run->retired = true;
     stk_cond_broadcast(&run->idle);
     run_unlock(run);

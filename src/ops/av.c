@@ -1,7 +1,6 @@
 #include "ops/av.h"
 
 #include <dlfcn.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,10 +11,7 @@
 #include <stoker/trace.h>
 
 #include "base/thread.h"
-
-#ifndef STK_MODULE_DIR
-#define STK_MODULE_DIR ""
-#endif
+#include "ops/beside.h"
 
 enum {
     NEWEST = 72, /* major versions of libavformat: 59 is that of FFmpeg 5, 63 that of FFmpeg 9 */
@@ -49,72 +45,34 @@ static const stk_av_table *open_module(const char *path, char *why, size_t size)
     return NULL;
 }
 
-/* The newest module in a folder that loads, or the one of a major version; *why: why the newest one
- * there did not.  "": none. */
-static const stk_av_table *search(const char *folder, const char *only, char *why, size_t size)
+typedef struct search {
+    const char *only; /* that major version; NULL: any */
+    const stk_av_table *table;
+    char *why; /* the newest one did not load, "" where none was there; `size` bytes of room */
+    size_t size;
+} search;
+
+/* The newest module in the folder that loads. */
+static bool look_for_module(void *ctx, const char *folder)
 {
-    const stk_av_table *table = NULL;
-    for (int major = NEWEST; *folder && major >= OLDEST && !table; major--) {
+    search *s = ctx;
+    for (int major = NEWEST; *folder && major >= OLDEST && !s->table; major--) {
         char path[PATH_MAX], reason[1024], number[16];
         snprintf(number, sizeof(number), "%d", major);
-        if (only && strcmp(only, number)) continue;
+        if (s->only && strcmp(s->only, number)) continue;
         const int n = snprintf(path, sizeof(path), "%s/stoker-av-%d.so", folder, major);
         if (n < 0 || (size_t)n >= sizeof(path) || access(path, F_OK)) continue;
-        table = open_module(path, reason, sizeof(reason));
-        if (!table && !*why) snprintf(why, size, "%s", reason);
+        s->table = open_module(path, reason, sizeof(reason));
+        if (!s->table && !*s->why) snprintf(s->why, s->size, "%s", reason);
     }
-    return table;
-}
-
-/* The folder of this library, or of the program that it is linked into; false: not known. */
-static bool own_folder(char folder[PATH_MAX])
-{
-    Dl_info info;
-    if (!dladdr(&loaded, &info) || !info.dli_fname) return false;
-    int n = snprintf(folder, PATH_MAX, "%s", info.dli_fname);
-    if (!strchr(info.dli_fname, '/')) /* a program that was found in PATH */
-        n = (int)readlink("/proc/self/exe", folder, PATH_MAX - 1);
-    if (n < 0 || n >= PATH_MAX) return false;
-    folder[n] = '\0';
-    char *slash = strrchr(folder, '/');
-    if (slash) *slash = '\0';
-    return slash;
-}
-
-/* Folders of Python's packages, below the one that `folder`, bin, is in. */
-static const stk_av_table *search_packages(const char *folder, const char *only, char *why,
-                                           size_t size)
-{
-    char pattern[PATH_MAX + 64];
-    glob_t found = {0};
-    const stk_av_table *table = NULL;
-    snprintf(pattern, sizeof(pattern), "%s/../lib/python3*/site-packages/stoker", folder);
-    const bool any = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
-    for (size_t i = 0; any && i < found.gl_pathc && !table; i++)
-        table = search(found.gl_pathv[i], only, why, size);
-    globfree(&found);
-    return table;
-}
-
-static const stk_av_table *search_beside(const char *folder, const char *only, char *why,
-                                         size_t size)
-{
-    static const char *const places[] = {"", "/stoker", "/../lib/stoker"};
-    const stk_av_table *table = NULL;
-    for (size_t i = 0; i < sizeof(places) / sizeof(*places) && !table; i++) {
-        char place[PATH_MAX + 16];
-        snprintf(place, sizeof(place), "%s%s", folder, places[i]);
-        table = search(place, only, why, size);
-    }
-    return table ? table : search_packages(folder, only, why, size);
+    return s->table;
 }
 
 static const stk_av_table *search_all(const char *only, char *why, size_t size)
 {
-    char folder[PATH_MAX];
-    const stk_av_table *table = NULL;
-    if (own_folder(folder)) table = search_beside(folder, only, why, size);
-    return table ? table : search(STK_MODULE_DIR, only, why, size);
+    search s = {.only = only, .why = why, .size = size};
+    (void)stk_beside(look_for_module, &s);
+    return s.table;
 }
 
 /* The one that STOKER_AV_MODULE names by its file or its number, or the newest. */

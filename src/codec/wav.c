@@ -1,12 +1,12 @@
 #include <stoker/wav.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "codec/le.h"
 
 #define DEFAULT_MAX_BYTES ((size_t)1 << 30)
 #define UNSIZED UINT64_MAX          /* what sizes that were never filled in become */
@@ -40,39 +40,10 @@ typedef struct walk {
     uint64_t ds64_size;
 } walk;
 
-static uint16_t load16(const uint8_t *p)
-{
-    return (uint16_t)(p[0] | p[1] << 8);
-}
-
-static uint32_t load32(const uint8_t *p)
-{
-    return (uint32_t)load16(p) | (uint32_t)load16(p + 2) << 16;
-}
-
-static uint64_t load64(const uint8_t *p)
-{
-    return (uint64_t)load32(p) | (uint64_t)load32(p + 4) << 32;
-}
-
 const char *stk_wav_kind_str(stk_wav_kind kind)
 {
     static const char *const names[] = {"RIFF", "RF64", "W64"};
     return (unsigned)kind < 3 ? names[kind] : "unknown";
-}
-
-static stk_err read_at(const reader *in, uint64_t at, uint64_t n, void *dst, stk_diag *diag)
-{
-    for (uint64_t got = 0; got < n;) {
-        const ssize_t some = pread(in->fd, (uint8_t *)dst + got, n - got, (off_t)(at + got));
-        if (some < 0 && errno == EINTR) continue;
-        if (some < 0) return stk_diag_errno(diag, errno, "read %s", in->path);
-        if (some == 0)
-            return stk_diag_set(diag, STK_EIO, "%s: shrank to %" PRIu64 " bytes while it was read",
-                                in->path, at + got);
-        got += (uint64_t)some;
-    }
-    return STK_OK;
 }
 
 /* Bytes [at, at + n), which must be there. */
@@ -83,7 +54,7 @@ static stk_err get(const reader *in, uint64_t at, size_t n, uint8_t *dst, stk_di
                             "WAV: the data ends at byte %" PRIu64
                             ", inside a header that begins at byte %" PRIu64,
                             in->total, at);
-    if (!in->data) return read_at(in, at, n, dst, diag);
+    if (!in->data) return stk_file_read_at(in->fd, in->path, at, dst, n, diag);
     memcpy(dst, in->data + at, n);
     return STK_OK;
 }
@@ -107,7 +78,7 @@ static stk_err begin_w64(walk *w, stk_diag *diag)
     if (memcmp(h, W64_RIFF, 16) != 0 || memcmp(h + 24, "wave", 4) != 0 ||
         memcmp(h + 28, W64_TAIL, 12) != 0)
         return stk_diag_set(diag, STK_EUNSUPPORTED, "WAV: this is no WAV file");
-    const uint64_t size = load64(h + 16);
+    const uint64_t size = stk_le64(h + 16);
     w->kind = STK_WAV_W64;
     w->end = size == 0 || unsized64(size) ? UNSIZED : size;
     w->at = W64_HEADER;
@@ -129,7 +100,7 @@ static stk_err begin(walk *w, stk_diag *diag)
     const bool is64 = !memcmp(h, "RF64", 4) || !memcmp(h, "BW64", 4);
     if ((!is64 && memcmp(h, "RIFF", 4) != 0) || memcmp(h + 8, "WAVE", 4) != 0)
         return stk_diag_set(diag, STK_EUNSUPPORTED, "WAV: this is no WAV file");
-    const uint32_t size = load32(h + 4);
+    const uint32_t size = stk_le32(h + 4);
     w->kind = is64 ? STK_WAV_RF64 : STK_WAV_RIFF;
     w->end = size == 0 || size >= NEVER_FILLED_IN ? UNSIZED : (uint64_t)size + 8;
     w->at = RIFF_HEADER;
@@ -149,16 +120,16 @@ static stk_err size_of_table(const walk *w, chunk *c, stk_diag *diag)
     c->size = UNSIZED;
     if (err) return err;
     if (is(c, "data")) {
-        const uint64_t size = load64(b + 8);
+        const uint64_t size = stk_le64(b + 8);
         c->size = unsized64(size) ? UNSIZED : size;
         return STK_OK;
     }
-    const uint64_t room = (w->ds64_size - DS64) / DS64_ENTRY, n = load32(b + 24);
+    const uint64_t room = (w->ds64_size - DS64) / DS64_ENTRY, n = stk_le32(b + 24);
     for (uint64_t i = 0; !err && i < n && i < room; i++) {
         uint8_t e[DS64_ENTRY];
         err = get(w->in, w->ds64_at + DS64 + i * DS64_ENTRY, sizeof(e), e, diag);
         if (err || memcmp(e, c->id, 4) != 0) continue;
-        c->size = load64(e + 4);
+        c->size = stk_le64(e + 4);
         break;
     }
     return err;
@@ -172,7 +143,7 @@ static stk_err next_w64(walk *w, chunk *c, stk_diag *diag)
     memcpy(c->id, h, 4);
     if (memcmp(h + 4, W64_TAIL, 12) != 0) memset(c->id, 0, 4); /* somebody's own */
     c->at = w->at + sizeof(h);
-    c->stored = load64(h + 16);
+    c->stored = stk_le64(h + 16);
     if (unsized64(c->stored))
         c->size = UNSIZED;
     else if (c->stored >= sizeof(h))
@@ -195,7 +166,7 @@ static stk_err next_chunk(walk *w, chunk *c, stk_diag *diag)
     if (err) return err;
     memcpy(c->id, h, 4);
     c->at = w->at + sizeof(h);
-    c->stored = c->size = load32(h + 4);
+    c->stored = c->size = stk_le32(h + 4);
     if (c->stored != UINT32_MAX) return STK_OK;
     if (w->ds64_at) return size_of_table(w, c, diag);
     c->size = UNSIZED;
@@ -250,7 +221,7 @@ static uint16_t of_guid(const uint8_t *guid)
         {0, 0, 0x21, 0x07, 0xd3, 0x11, 0x86, 0x44, 0xc8, 0xc1, 0xca, 0, 0, 0},
     };
     for (int i = 0; i < 2; i++)
-        if (!memcmp(guid + 2, tails[i], sizeof(tails[i]))) return load16(guid);
+        if (!memcmp(guid + 2, tails[i], sizeof(tails[i]))) return stk_le16(guid);
     return 0;
 }
 
@@ -294,20 +265,20 @@ static stk_err read_format(const walk *w, const chunk *c, stk_wav_info *out, stk
     const size_t size = c->size < FMT_MOST ? (size_t)c->size : FMT_MOST;
     const stk_err err = get(w->in, c->at, size, f, diag);
     if (err) return err;
-    out->format = load16(f);
-    out->channels = load16(f + 2);
-    out->sample_rate = load32(f + 4);
-    out->byte_rate = load32(f + 8);
-    out->block_align = load16(f + 12);
-    out->bits = out->valid_bits = load16(f + 14);
+    out->format = stk_le16(f);
+    out->channels = stk_le16(f + 2);
+    out->sample_rate = stk_le32(f + 4);
+    out->byte_rate = stk_le32(f + 8);
+    out->block_align = stk_le16(f + 12);
+    out->bits = out->valid_bits = stk_le16(f + 14);
     if (out->format == TAG_EXTENSIBLE) {
         if (size < FMT_EXTENSIBLE)
             return stk_diag_set(diag, STK_ECORRUPT,
                                 "WAV: an extensible format chunk of %zu bytes, which needs %d",
                                 size, FMT_EXTENSIBLE);
         out->extensible = true;
-        out->valid_bits = load16(f + 18);
-        out->channel_mask = load32(f + 20);
+        out->valid_bits = stk_le16(f + 18);
+        out->channel_mask = stk_le32(f + 20);
         const uint16_t code = of_guid(f + 24);
         if (code) out->format = code;
         if (out->valid_bits > out->bits)
@@ -419,7 +390,8 @@ static stk_err read_frames(const reader *in, const stk_wav_info *info, uint64_t 
     uint8_t *to = stk_buffer_writable(*mem);
     const uint64_t packed = frames * info->block_align;
     uint8_t *at = to + (bytes - packed); /* widened in place, from behind: never overtakes itself */
-    err = read_at(in, info->data_offset + first * info->block_align, packed, at, diag);
+    err = stk_file_read_at(in->fd, in->path, info->data_offset + first * info->block_align, at,
+                           packed, diag);
     if (err) return err;
     if (info->widened) stk_wav_widen(at, (size_t)(frames * info->channels), (int32_t *)(void *)to);
     *out = stk_tensor_over(to, &spec);

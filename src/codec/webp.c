@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "codec/exif.h"
+#include "codec/le.h"
 #include "codec/limits.h"
 #include "codec/rowbuf.h"
 
@@ -25,11 +26,6 @@ struct webp {
     bool to_gray;
     stk_rowbuf pixels; /* the rectangle and its margin, RGB */
 };
-
-static uint32_t load32(const uint8_t *p)
-{
-    return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
-}
 
 static bool webp_match(const uint8_t *data, size_t size)
 {
@@ -57,7 +53,7 @@ static int32_t orientation(const uint8_t *data, size_t size)
     while (size - at >= 8) {
         const uint8_t *chunk = data + at + 8;
         size_t left = size - at - 8;
-        size_t length = load32(data + at + 4);
+        size_t length = stk_le32(data + at + 4);
         if (length > left) break;
         if (!memcmp(data + at, "EXIF", 4)) return stk_exif_orientation(chunk, length);
         length += length & 1; /* padded to even */
@@ -114,7 +110,7 @@ static stk_err webp_begin(void *state, const uint8_t *data, size_t size,
     if (info->animated)
         return stk_diag_set(diag, STK_EUNSUPPORTED, "WebP: animations are not supported");
     /* Checked here, so that a file cut short fails whatever part of it is wanted. */
-    if (load32(data + 4) > size - 8) return fail(VP8_STATUS_NOT_ENOUGH_DATA, diag);
+    if (stk_le32(data + 4) > size - 8) return fail(VP8_STATUS_NOT_ENOUGH_DATA, diag);
     w->data = data;
     w->size = size;
     w->features.width = info->width;

@@ -118,7 +118,7 @@ class CorruptError(DecodeError):
 
 
 class MalformedError(CorruptError, ValueError):
-    """The same where programs look for ValueError: WAV files, lines of text."""
+    """The same where programs look for ValueError: WAV files, archives, lines of text."""
 
 
 class EndError(Error, EOFError):
@@ -152,7 +152,7 @@ class UnsupportedError(DecodeError):
 
 
 class UnsupportedFormatError(UnsupportedError, ValueError):
-    """The same where programs look for ValueError: WAV files."""
+    """The same where programs look for ValueError: WAV files, archives."""
 
 
 class NotInstalledError(Error, ImportError):

@@ -90,3 +90,11 @@ def test_failure_is_a_group():
     except* stoker.Error as ours:
         caught.append(ours)
     assert [type(c) for c in caught] == [stoker.PipelineFailure] * 2
+
+
+def test_errors_of_archives_are_errors_of_formats():
+    from stoker.io import CorruptArchiveError, UnsupportedArchiveError
+
+    assert issubclass(CorruptArchiveError, stoker.MalformedError)
+    assert issubclass(UnsupportedArchiveError, stoker.UnsupportedFormatError)
+    assert all(issubclass(e, (RuntimeError, ValueError)) for e in (CorruptArchiveError, UnsupportedArchiveError))

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from .. import _stoker
-from ..errors import CorruptError, Error, InvalidArgumentError, LimitError, UnsupportedError
+from ..errors import (
+    CorruptError,
+    Error,
+    InvalidArgumentError,
+    LimitError,
+    MalformedError,
+    UnsupportedError,
+    UnsupportedFormatError,
+)
 from ._input import FileInput, PathInput, byte_view, is_file, is_path, named
 
 TYPE_CHECKING = False
@@ -21,11 +29,11 @@ MOST_RATIO = 1032  # what one byte of deflated data can stand for at most (RFC 1
 _MOST = 2**63 - 1
 
 
-class CorruptArchiveError(CorruptError, ValueError):
+class CorruptArchiveError(MalformedError):
     """No archive, or a damaged one: a RuntimeError, and a ValueError, too."""
 
 
-class UnsupportedArchiveError(UnsupportedError, ValueError):
+class UnsupportedArchiveError(UnsupportedFormatError):
     """An archive, or an entry, of a kind that is not read: a RuntimeError, and a ValueError, too."""
 
 

@@ -1,7 +1,9 @@
 #include "lane.h"
 
-#include <stoker/lane.h>
+#include <stddef.h>
 #include <time.h>
+
+#include <stoker/lane.h>
 
 /* A lane lets go of the GIL at least so often, although it would be asked to only by ops that run
  * Python code: ops in C do not look. */
@@ -49,17 +51,23 @@ bool ext_run_grow(stk_run *run, PyObject *callable)
     return false;
 }
 
+#define NAMES 8 /* of stages that a thread ran lately: it changes between few */
+
 /* A thread has the name of the stage that it runs, for logs and profilers, behind its own. */
 typedef struct naming {
     PyObject *thread; /* a threading.Thread, or None: names stay as they are */
-    PyObject *own;
+    PyObject *own, *attribute;
     const char *stage; /* NULL: it runs none */
+    struct {
+        const char *stage;
+        PyObject *name;
+    } lately[NAMES];
 } naming;
 
 /* Not by the property `name`, which tells the system: a call for each burst. */
 static void rename_thread(naming *n, PyObject *name)
 {
-    if (!name || PyObject_SetAttrString(n->thread, "_name", name) < 0) PyErr_Clear();
+    if (!name || PyObject_SetAttr(n->thread, n->attribute, name) < 0) PyErr_Clear();
 }
 
 static void on_stage(const char *stage, void *ctx)
@@ -67,9 +75,29 @@ static void on_stage(const char *stage, void *ctx)
     naming *n = ctx;
     if (n->stage == stage) return;
     n->stage = stage;
-    PyObject *name = PyUnicode_FromFormat("%U: %s", n->own, stage);
-    rename_thread(n, name);
-    Py_XDECREF(name);
+    const size_t i = (uintptr_t)stage / sizeof(max_align_t) % NAMES;
+    if (n->lately[i].stage != stage || !n->lately[i].name) {
+        n->lately[i].stage = stage;
+        Py_XSETREF(n->lately[i].name, PyUnicode_FromFormat("%U: %s", n->own, stage));
+    }
+    rename_thread(n, n->lately[i].name);
+}
+
+static bool begin_naming(naming *n)
+{
+    if (n->thread == Py_None) return false;
+    n->own = PyObject_GetAttrString(n->thread, "name");
+    n->attribute = PyUnicode_InternFromString("_name");
+    if (n->own && n->attribute) return true;
+    PyErr_Clear(); /* then it keeps its name */
+    return false;
+}
+
+static void end_naming(naming *n)
+{
+    for (int i = 0; i < NAMES; i++) Py_XDECREF(n->lately[i].name);
+    Py_XDECREF(n->own);
+    Py_XDECREF(n->attribute);
 }
 
 static void off_stage(naming *n)
@@ -121,11 +149,9 @@ PyObject *ext_lane(PyObject *module, PyObject *args, PyObject *kwargs)
 #ifndef Py_GIL_DISABLED
     stk_lane_exclusive(lane);
 #endif
-    if (n.thread != Py_None && (n.own = PyObject_GetAttrString(n.thread, "name")))
-        stk_lane_on_stage(lane, on_stage, &n);
-    PyErr_Clear(); /* then it keeps its name */
+    if (begin_naming(&n)) stk_lane_on_stage(lane, on_stage, &n);
     work(state, lane, &n);
-    Py_XDECREF(n.own);
+    end_naming(&n);
     Py_BEGIN_ALLOW_THREADS /* it may be the last of the run */
     stk_lane_free(&lane);
     Py_END_ALLOW_THREADS

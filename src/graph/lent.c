@@ -127,7 +127,11 @@ stk_err stk_lane_wait(stk_lane *l, int64_t timeout)
     while (!run_cancelled(run) && g->coming == 0 && !group_wants_lane(run, l->group)) {
         const int64_t due = run_take_apart(run, l->grow, &news);
         if (news) break;
-        run_watch(run, &g->work, due, deadline);
+        const int64_t rests = g->timed ? STK_NEVER : group_rests_until(run, l->group);
+        const bool times = rests != STK_NEVER;
+        g->timed |= times;
+        run_watch(run, &g->work, due, rests < deadline ? rests : deadline);
+        if (times) g->timed = false;
         if (deadline == STK_NEVER || stk_clock_ns() < deadline) continue;
         if (g->coming == 0) err = STK_ETIMEOUT;
         break;

@@ -121,6 +121,8 @@ bool reader_has_news(struct stk_run *run) STK_REQUIRES(run_role);
 bool group_is_ready(struct stk_run *run, uint32_t g) STK_REQUIRES(run_role);
 /* Results wait for the reader, who does something else. */
 bool run_is_ahead(const struct stk_run *run) STK_REQUIRES(run_role);
+/* When queues that were left alone, since they held enough, are filled; STK_NEVER: they are not. */
+int64_t group_rests_until(const struct stk_run *run, uint32_t g) STK_REQUIRES(run_role);
 bool group_wants_lane(struct stk_run *run, uint32_t g) STK_REQUIRES(run_role);
 STK_NODISCARD stk_err run_start_io(struct stk_run *run, stk_diag *diag);
 /* Settles, unlocks, then wakes whoever has something to do, and retires a run that has ended. */

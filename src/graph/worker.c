@@ -17,6 +17,7 @@
 #define PATIENT_WORTH_NS 1e6
 #define QUICK_NS 5e3
 #define LEAST_WINDOW 3    /* of a queue that is filled a half at a time */
+#define REST_NS 10000000  /* so long, and then it is filled whatever is left */
 #define WAITS_NS 1e6      /* reads that take this long wait for a disk or a network */
 #define SLICE_NS 10000000 /* how long a run keeps a worker that another run waits for */
 
@@ -27,16 +28,20 @@ typedef struct outlook {
 } outlook;
 
 /* Readers may let credit gather: while enough results wait behind them, one wake-up can serve
- * many reads.  So may foreign ops that cost less than a wake-up: beside a loop that asks for 1,000
- * items a second, three of them took a third of the processor time. */
+ * many reads.  So may foreign ops that cost less than a wake-up, if not for long: beside a loop
+ * that asks for 1,000 items a second, three of them took a third of the processor time. */
 static bool urgent(const node *n)
 {
     const edge *out = n->out;
     if (!out || !edge_peek(out)) return true; /* a consumer that misses its next one is served */
     const bool large = out->window > 2 * MAX_BURST;
     const bool quick = n->cost_ns >= 0 && n->cost_ns < SLOW_NS;
-    if (n->group && !large)
-        return !quick || out->fixed || out->window < LEAST_WINDOW || out->len <= out->window / 2;
+    if (n->group && !large) {
+        const bool read_next = out->to && out->to->kind == NODE_PASS; /* results are ready behind */
+        const uint32_t rest = read_next ? 0 : out->window / 2;
+        if (!quick || out->fixed || out->window < LEAST_WINDOW || out->len <= rest) return true;
+        return stk_clock_ns() - n->since >= REST_NS;
+    }
     const bool refills = n->group || (n->blocking && n->kind == NODE_MAP);
     return !refills || out->len <= out->window / 4;
 }
@@ -101,6 +106,14 @@ static bool wants_io(stk_run *run) STK_REQUIRES(run_role)
 bool run_is_ahead(const stk_run *run)
 {
     return run->reading == 0 && edge_peek(run->sink);
+}
+
+int64_t group_rests_until(const stk_run *run, uint32_t g)
+{
+    int64_t last = 0;
+    for (size_t i = 0; i < run->num_nodes; i++)
+        if (run->nodes[i].group == g && run->nodes[i].since > last) last = run->nodes[i].since;
+    return last && stk_clock_ns() < last + REST_NS ? last + REST_NS : STK_NEVER;
 }
 
 bool group_is_ready(stk_run *run, uint32_t g)

@@ -7,6 +7,7 @@
 #define ROUNDS 500
 #define STAGES 3
 #define SINK 3
+#define LATE_NS INT64_C(20000000000) /* of what should take milliseconds */
 
 /* The lane of this thread does what there is to do. */
 static void work(stk_lane *lane)
@@ -78,4 +79,21 @@ static void queues_before_quick_ops_are_filled_by_halves(void)
     stk_run_free(&run);
 }
 
-TESTS(TEST(queues_before_quick_ops_are_filled_by_halves))
+/* A reader that has gone finds them full when it comes back. */
+static void queues_that_rest_are_filled(void)
+{
+    kit_source s = kit_counting(INT64_C(1) << 40);
+    stk_run *run = start(&s);
+    stk_lane *lane;
+    int64_t next = 0;
+    CHECK_EQ(stk_lane_new(run, 1, NULL, NULL, &lane), STK_OK);
+    for (int round = 0; round < 5; round++) {
+        fill(lane);
+        CHECK(reads(run, &next));
+        CHECK_EQ(stk_lane_wait(lane, LATE_NS), STK_OK);
+    }
+    stk_lane_free(&lane);
+    stk_run_free(&run);
+}
+
+TESTS(TEST(queues_that_rest_are_filled), TEST(queues_before_quick_ops_are_filled_by_halves))

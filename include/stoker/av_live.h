@@ -59,7 +59,7 @@ STK_API void stk_live_cancel(stk_live *live);
 typedef struct stk_live_stats {
     uint64_t received, delivered, dropped; /* frames: received == delivered + dropped + waiting */
     uint64_t waiting;
-    uint64_t failed; /* packets that could not be decoded: those before the first key frame, say */
+    uint64_t failed; /* packets that could not be decoded */
     int64_t silence; /* ns since the last frame came, or if there was none, since it was made */
     int64_t p50, p90, p99, max; /* ns from the arrival of a packet until its frame was handed out,
                                  * of the last 1024 frames; -1: there was none yet */

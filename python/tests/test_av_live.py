@@ -86,7 +86,7 @@ def nothing_left():
 
 def test_pipe_of_a_command_gives_every_frame(clip) -> None:
     with nothing_left(), sender("-f", "mpegts", "-", source=clip, codec=["-c", "copy"], stdout=subprocess.PIPE) as process:
-        with LiveReader(process.stdout, low_latency=False, queue=2) as live:
+        with LiveReader(process.stdout, low_latency=False, queue=2, timeout=60) as live:
             got = arrays(live)
             assert next(live, None) is None
         assert np.array_equal(got, av.pixels(clip))
@@ -107,7 +107,7 @@ def test_low_latency_gives_the_same_pictures(codec, tmp_path) -> None:
 @pytest.mark.parametrize("by", ["path", "descriptor"])
 def test_fifo(by, fifo, clip) -> None:
     opened = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK) if by == "descriptor" else None
-    with LiveReader(fifo if opened is None else opened, low_latency=False) as live:
+    with LiveReader(fifo if opened is None else opened, low_latency=False, timeout=60) as live:
         with sender("-y", "-f", "nut", fifo, source=clip, codec=["-c", "copy"]):
             assert len(arrays(live)) == 50
     if opened is not None:
@@ -137,7 +137,7 @@ def test_nothing_is_lost_without_low_latency(clip) -> None:
 def test_udp() -> None:
     port = free_port(socket.SOCK_DGRAM)
     with nothing_left():
-        with LiveReader(f"udp://127.0.0.1:{port}", filter_desc=get_video_filter_desc(scale_width=32, scale_height=24)) as live:
+        with LiveReader(f"udp://127.0.0.1:{port}", filter_desc=get_video_filter_desc(scale_width=32, scale_height=24), timeout=60) as live:
             with sender("-f", "mpegts", f"udp://127.0.0.1:{port}?pkt_size=1316"):
                 for frame, _ in zip(live, range(10), strict=False):
                     assert to_numpy(convert_frames(frame)).shape == (24, 32, 3)
@@ -145,11 +145,16 @@ def test_udp() -> None:
     balanced(live)
 
 
-def test_silence_of_a_sender_that_stopped() -> None:
+def test_silence_of_a_sender_that_stopped(clip) -> None:
+    data, at = clip.read_bytes(), 0
     port = free_port(socket.SOCK_DGRAM)
-    with LiveReader(f"udp://127.0.0.1:{port}", timeout=2) as live:
-        with sender("-f", "mpegts", f"udp://127.0.0.1:{port}?pkt_size=1316"):
-            next(live)
+    with LiveReader(f"udp://127.0.0.1:{port}", timeout=2) as live, socket.socket(type=socket.SOCK_DGRAM) as out:
+        while not live.stats().received:
+            assert live.stats().silence < 60
+            out.sendto(data[at : at + 1316], ("127.0.0.1", port))
+            at = (at + 1316) % len(data)
+            pass_time(0.001)
+        next(live)
         with pytest.raises(stoker.TimeoutError, match="nothing came for 2 s.*sender"):
             for _ in live:
                 pass
@@ -186,7 +191,7 @@ def test_tcp(clip) -> None:
         with sender("-f", "mpegts", "-", source=clip, codec=["-c", "copy"], stdout=connection.fileno()) as process:
             process.wait(60)
 
-    with accepting(send) as address, LiveReader(address, low_latency=False) as live:
+    with accepting(send) as address, LiveReader(address, low_latency=False, timeout=60) as live:
         assert np.array_equal(arrays(live), av.pixels(clip))
 
 
@@ -208,7 +213,7 @@ def test_rtsp() -> None:
 def test_audio(tmp_path) -> None:
     sound = av.tone(tmp_path / "tone.mka", "-c:a", "flac")
     with sender("-f", "matroska", "-", source=sound, codec=["-c", "copy"], stdout=subprocess.PIPE) as process:
-        with LiveReader(process.stdout, media="audio", low_latency=False) as live:
+        with LiveReader(process.stdout, media="audio", low_latency=False, timeout=60) as live:
             got = np.concatenate([to_numpy(convert_frames(frame)) for frame in live], axis=1)
     assert got.shape[0] == 2 and np.allclose(got.T, av.samples(sound), atol=1e-6)
 
@@ -296,16 +301,27 @@ def test_stream_that_is_cut(clip) -> None:
     os.close(read)
 
 
-def test_packets_that_cannot_be_decoded_are_counted(clip) -> None:
-    data = bytearray(clip.read_bytes())
-    for at in range(188 * 40, len(data), 188):
-        data[at + 20 : at + 188] = bytes(168)
+def test_packets_that_cannot_be_decoded_are_counted(tmp_path) -> None:
+    source = av.make(tmp_path / "clip.nut", "-c:v", "png")
+    data = source.read_bytes()
+    at = -1
+    for _ in range(20):
+        at = data.index(b"IDAT", at + 1)
+    source.write_bytes(data[: at + 20] + b"\xff" * 30 + data[at + 50 :])
+    with LiveReader(source, queue=100) as live:
+        assert len(list(live)) == 49
+    assert live.stats().failed == 1
+
+
+def test_a_stream_that_is_joined_in_the_middle(clip) -> None:
+    data = clip.read_bytes()
+    starts = [at for at in range(0, len(data), 188) if data[at + 1 : at + 3] == b"\x41\x00"]
+    assert len(starts) == 50
     read, write = os.pipe()
-    os.write(write, data[:60000])
-    with LiveReader(read, timeout=0.5) as live, pytest.raises(stoker.TimeoutError):
-        for _ in live:
-            pass
+    os.write(write, data[starts[2] :][:60000])  # its key frame was the first one
     os.close(write)
+    with LiveReader(read, queue=100) as live:
+        assert 0 < len(list(live)) <= 45
     os.close(read)
 
 

@@ -199,22 +199,28 @@ static stk_err check_silence(const reading *r)
                         r->demuxer->input.name, (double)timeout / 1e9, *why ? ": " : "", why);
 }
 
+/* `packets` NULL: there are no more. */
+static stk_err decode(reading *r, stk_packets *packets)
+{
+    stk_err err = mod_decoder_put(r->decoder, packets, r->diag);
+    if (!err) err = drain(r);
+    atomic_store_explicit(&r->live->failed, mod_decoder_failed(r->decoder), memory_order_relaxed);
+    return err;
+}
+
 static stk_err read_one(reading *r)
 {
     stk_packets *packets;
     stk_err err =
         mod_demuxer_next(r->demuxer, &r->stream, 1, (stk_ratio){0, 0}, 1, &packets, r->diag);
     if (err == STK_EEND) { /* what the decoder holds back comes first */
-        err = mod_decoder_put(r->decoder, NULL, r->diag);
-        if (!err) err = drain(r);
+        err = decode(r, NULL);
         return err ? err : STK_EEND;
     }
     if (err) return err;
     note_arrival(&r->arrivals, packets);
-    err = mod_decoder_put(r->decoder, packets, r->diag);
+    err = decode(r, packets);
     mod_packets_unref(&packets);
-    if (!err) err = drain(r);
-    atomic_store_explicit(&r->live->failed, mod_decoder_failed(r->decoder), memory_order_relaxed);
     return err ? err : check_silence(r);
 }
 

@@ -38,7 +38,7 @@ class LiveStats(NamedTuple):
     waiting: int
     """Frames in the queue."""
     failed: int
-    """Packets that could not be decoded, those before the first key frame for example."""
+    """Packets that could not be decoded."""
     silence: float
     """Seconds since the last frame came; if there was none, since the reader was made."""
     latency_p50: float

@@ -72,6 +72,9 @@ def test_clips_of_a_video(folder, name):
     every = decoded(path)
     with VideoReader(path) as reader:
         assert len(reader) >= len(every) >= 50
+        for i in range(3, 50, 4):
+            np.testing.assert_array_equal(reader.get_frames_at([i]), every[[i]])
+            np.testing.assert_array_equal(reader.get_frames_at([i - 2]), every[[i - 2]])
         for seed in range(3):
             clips = clips_of(len(every), seed)
             for indices in clips:

@@ -34,12 +34,11 @@ struct stk_decoder {
 
     stk_packets *waiting[STK_DECODER_WAITING + 1]; /* NULL: an end */
     size_t num_waiting;
-    size_t at;      /* packets of the first that were sent */
-    bool windowed;  /* those that were sent last are */
-    bool sent;      /* a packet, since FFmpeg's decoder began */
-    bool draining;  /* no more packets, until it says that it is empty */
-    bool leave_out; /* the frame of the next packet, if it can be told that no other refers to it */
-    bool left_out;  /* the last one was a packet of which that was to be found out */
+    size_t at;                /* packets of the first that were sent */
+    bool windowed;            /* those that were sent last are */
+    bool sent;                /* a packet, since FFmpeg's decoder began */
+    bool draining;            /* no more packets, until it says that it is empty */
+    bool leave_out, left_out; /* stk_decoder_send_some */
     int drain_errors;
 
     int64_t first, end;    /* the window of the packets that are decoded, in time_base */
@@ -80,6 +79,11 @@ void stk_decoder_set_window(stk_decoder *decoder, const stk_packets *packets);
 /* `packet` NULL: no more until it was restarted. */
 STK_NODISCARD stk_err stk_decoder_send(stk_decoder *decoder, const AVPacket *packet,
                                        stk_av_call *call);
+
+/* The same for a packet whose frame need not be given if no other refers to it; *left_out: where
+ * that can be told, it is not. */
+STK_NODISCARD stk_err stk_decoder_send_some(stk_decoder *decoder, const AVPacket *packet,
+                                            bool leave_out, bool *left_out, stk_av_call *call);
 
 /* The next frame into decoder->frame, in the window, before the filters.  STK_EAGAIN: it wants a
  * packet.  STK_EEND: it is empty, after the last packet. */

@@ -107,6 +107,17 @@ stk_err stk_decoder_send(stk_decoder *d, const AVPacket *packet, stk_av_call *ca
     return STK_OK;
 }
 
+stk_err stk_decoder_send_some(stk_decoder *d, const AVPacket *packet, bool leave_out,
+                              bool *left_out, stk_av_call *call)
+{
+    d->leave_out = leave_out;
+    d->left_out = false;
+    const stk_err err = stk_decoder_send(d, packet, call);
+    *left_out = d->left_out;
+    d->leave_out = false;
+    return err;
+}
+
 /* Packets of a window follow no others, nor others them: they begin at a key frame of their own. */
 static bool follows(const stk_decoder *d, const stk_packets *packets)
 {

@@ -58,6 +58,12 @@ int64_t stk_frame_end(const AVFrame *f, bool audio, AVRational tb, AVRational fr
     return lasts > 0 && f->pts <= INT64_MAX - lasts ? f->pts + lasts : f->pts;
 }
 
+void stk_frames_clear(stk_frames *f)
+{
+    while (f->n) av_frame_free(&f->list[--f->n]);
+    f->bytes = 0;
+}
+
 stk_frames *mod_frames_ref(stk_frames *f)
 {
     atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
@@ -69,7 +75,7 @@ void mod_frames_unref(stk_frames **pf)
     stk_frames *f = *pf;
     *pf = NULL;
     if (!f || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) > 1) return;
-    for (size_t i = 0; i < f->n; i++) av_frame_free(&f->list[i]);
+    stk_frames_clear(f);
     stk_free(f->list);
     stk_free(f);
 }

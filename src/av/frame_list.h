@@ -23,6 +23,9 @@ STK_NODISCARD stk_err stk_frames_make(stk_media media, stk_frames **out);
 /* Moves what `from` holds to the end. */
 STK_NODISCARD stk_err stk_frames_add(stk_frames *frames, AVFrame *from);
 
+/* Lets go of them all. */
+void stk_frames_clear(stk_frames *frames);
+
 /* STK_DTYPE_NONE: not known. */
 stk_dtype stk_sample_dtype(enum AVSampleFormat format);
 

@@ -25,6 +25,8 @@ typedef struct picking {
     const size_t *indices;
     av_index index; /* of the pictures in the window */
     want *wants;    /* one for each of `indices` */
+    stk_frames *out;
+    size_t given; /* wants that are in `out` */
     size_t n;
 } picking;
 
@@ -64,6 +66,66 @@ static void clear(want *w)
     av_frame_free(&w->by_count);
 }
 
+/* --- filters --- */
+
+static stk_err filter(picking *p, AVFrame *frame, stk_av_call *call)
+{
+    stk_decoder *d = p->d;
+    const av_filter_input input = stk_decoder_filter_input(d);
+    const av_room one = {1, SIZE_MAX}; /* each picture in memory of its own */
+    stk_err err = STK_OK;
+    if (!d->filter.graph && av_scale_fits(&d->scale, frame)) {
+        if (!p->out->n) p->out->time_base = d->time_base;
+        return av_scale_push(&d->scale, frame, &one, p->out, call);
+    }
+    if (!av_filter_fits(&d->filter, &input, frame))
+        err = av_filter_finish(&d->filter, &input, p->out, call);
+    if (!err) err = av_filter_put(&d->filter, &input, frame, call);
+    return err ? err : av_filter_get_all(&d->filter, &input, p->out, call);
+}
+
+/* The pictures of the wants up to `to`, which have come, so that their memory is used again. */
+static stk_err give(picking *p, size_t to, stk_av_call *call)
+{
+    stk_err err = STK_OK;
+    for (; p->given < to && !err; p->given++) {
+        want *w = &p->wants[p->given];
+        if (p->d->filter_text)
+            err = filter(p, w->by_time, call);
+        else if (stk_frames_add(p->out, w->by_time))
+            err = stk_av_say(call, STK_ENOMEM, "no memory for frames");
+        clear(w);
+    }
+    return err;
+}
+
+static stk_err finish(picking *p, stk_av_call *call)
+{
+    stk_decoder *d = p->d;
+    if (!d->filter_text) {
+        p->out->time_base = d->time_base;
+        p->out->frame_rate = d->frame_rate;
+        return STK_OK;
+    }
+    const av_filter_input input = stk_decoder_filter_input(d);
+    const stk_err err = av_filter_finish(&d->filter, &input, p->out, call);
+    if (err || p->out->n == p->n) return err;
+    return stk_av_say(call, STK_EINVAL,
+                      "filters '%s' made %zu frames of %zu: single frames go through filters that "
+                      "make one of one",
+                      input.text, p->out->n, p->n);
+}
+
+/* All is decoded anew. */
+static void begin_anew(picking *p)
+{
+    for (size_t i = 0; i < p->n; i++) clear(&p->wants[i]);
+    stk_frames_clear(p->out);
+    p->given = 0;
+    stk_decoder_begin(p->d);
+    stk_decoder_set_window(p->d, p->packets);
+}
+
 /* --- decoding --- */
 
 /* Some packets, and the pictures that are wanted of them. */
@@ -88,10 +150,34 @@ static int compare_time(const void *key, const void *element)
     return (time > of) - (time < of);
 }
 
+static bool is_wanted(const picking *p, const section *s, size_t picture)
+{
+    const av_index *x = &p->index;
+    return picture < x->num_shown && bsearch(&x->shown[picture].time, p->wants + s->first,
+                                             s->last - s->first, sizeof(want), compare_time);
+}
+
+/* Pictures that nobody wants need not come; but for the first, which does if nothing before it is
+ * needed, and the one before each that is wanted, which does if packets are pictures. */
+static bool may_leave_out(const picking *p, const section *s, const av_entry *e)
+{
+    if (s->counts || !e->shown || e == &p->index.list[s->from]) return false;
+    const size_t i = av_index_find(&p->index, e->pts);
+    return i < p->indices[s->last - 1] && !is_wanted(p, s, i) && !is_wanted(p, s, i + 1);
+}
+
+static bool was_left_out(const picking *p, int64_t time)
+{
+    const av_index *x = &p->index;
+    const size_t i = av_index_find(x, time);
+    return i < x->num_shown && x->shown[i].time == time && x->list[x->shown[i].at].left_out;
+}
+
 static stk_err look(picking *p, section *s, const AVFrame *frame)
 {
     want *wants = p->wants;
     stk_err err = STK_OK;
+    if (!s->counts && was_left_out(p, frame->pts)) return STK_OK;
     const size_t number = s->came++;
     while (s->next < s->last && p->indices[s->next] < number) s->next++;
     if (s->counts && s->next < s->last && p->indices[s->next] == number)
@@ -127,7 +213,9 @@ static stk_err decode_section(picking *p, section *s, stk_av_call *call)
     s->missing = s->last - s->first;
     stk_decoder_restart(p->d);
     for (size_t i = s->from; i <= s->to && err == STK_EAGAIN; i++) {
-        err = stk_decoder_send(p->d, p->packets->list[i], call);
+        av_entry *e = &p->index.list[i];
+        err = stk_decoder_send_some(p->d, p->packets->list[i], may_leave_out(p, s, e), &e->left_out,
+                                    call);
         if (!err) err = receive_all(p, s, call);
     }
     if (err == STK_EAGAIN) err = stk_decoder_send(p->d, NULL, call);
@@ -135,14 +223,15 @@ static stk_err decode_section(picking *p, section *s, stk_av_call *call)
     return err == STK_EEND || err == STK_EAGAIN ? STK_OK : err;
 }
 
-/* How many pictures come out of the section until all that are wanted have. */
+/* How many pictures come out of the section until all that are wanted have, without those that were
+ * left out. */
 static size_t expected(const picking *p, const section *s)
 {
     const av_picture *shown = p->index.shown;
     const int64_t begin = p->index.list[s->from].pts;
     size_t n = 0;
     for (size_t i = p->indices[s->last - 1] + 1; i-- > 0 && shown[i].time >= begin;)
-        n += shown[i].at >= s->from && shown[i].at <= s->to;
+        n += shown[i].at >= s->from && shown[i].at <= s->to && !p->index.list[shown[i].at].left_out;
     return n;
 }
 
@@ -162,6 +251,7 @@ static stk_err decode_sections(picking *p, bool *good, stk_av_call *call)
         const size_t failed = p->d->failed;
         err = decode_section(p, &s, call);
         *good = !s.missing && (p->d->failed > failed || s.came == expected(p, &s));
+        if (*good && !err) err = give(p, s.last, call);
     }
     return err;
 }
@@ -170,7 +260,6 @@ static stk_err decode_whole(picking *p, bool told, stk_av_call *call)
 {
     stk_decoder *d = p->d;
     section s = {.to = p->packets->n - 1, .last = p->n, .counts = true};
-    for (size_t i = 0; i < p->n; i++) clear(&p->wants[i]);
     stk_err err = decode_section(p, &s, call);
     for (size_t i = 0; i < p->n && !err; i++) {
         want *w = &p->wants[i];
@@ -191,7 +280,7 @@ static stk_err decode_whole(picking *p, bool told, stk_av_call *call)
             err = stk_av_say(call, STK_ENOTFOUND, "there is no frame %zu, of %zu", p->indices[i],
                              s.came);
     }
-    return err;
+    return err ? err : give(p, p->n, call);
 }
 
 static stk_err decode(picking *p, bool told, stk_av_call *call)
@@ -200,67 +289,24 @@ static stk_err decode(picking *p, bool told, stk_av_call *call)
     const bool strict = d->strict;
     bool good = false;
     stk_err err = STK_OK;
-    stk_decoder_begin(d);
-    stk_decoder_set_window(d, p->packets);
+    begin_anew(p);
     if (told) {
         d->strict = false;
         err = decode_sections(p, &good, call);
         d->strict = strict;
     }
     if (err || (good && !(strict && d->failed))) return err;
-    stk_decoder_begin(d);
-    stk_decoder_set_window(d, p->packets);
+    begin_anew(p);
     return decode_whole(p, told, call);
-}
-
-/* --- filters --- */
-
-static stk_err filter(picking *p, stk_frames *out, stk_av_call *call)
-{
-    stk_decoder *d = p->d;
-    const av_filter_input input = stk_decoder_filter_input(d);
-    const av_room one = {1, SIZE_MAX}; /* each picture in memory of its own */
-    stk_err err = STK_OK;
-    for (size_t i = 0; i < p->n && !err; i++) {
-        AVFrame *frame = p->wants[i].by_time;
-        if (!d->filter.graph && av_scale_fits(&d->scale, frame)) {
-            if (!out->n) out->time_base = d->time_base;
-            err = av_scale_push(&d->scale, frame, &one, out, call);
-            clear(&p->wants[i]);
-            continue;
-        }
-        if (!av_filter_fits(&d->filter, &input, frame))
-            err = av_filter_finish(&d->filter, &input, out, call);
-        if (!err) err = av_filter_put(&d->filter, &input, frame, call);
-        if (!err) err = av_filter_get_all(&d->filter, &input, out, call);
-        clear(&p->wants[i]);
-    }
-    if (!err) err = av_filter_finish(&d->filter, &input, out, call);
-    if (!err && out->n != p->n)
-        err = stk_av_say(call, STK_EINVAL,
-                         "filters '%s' made %zu frames of %zu: single frames go through filters "
-                         "that make one of one",
-                         input.text, out->n, p->n);
-    return err;
-}
-
-static stk_err collect(picking *p, stk_frames *out, stk_av_call *call)
-{
-    stk_err err = STK_OK;
-    if (p->d->filter_text) return filter(p, out, call);
-    out->time_base = p->d->time_base;
-    out->frame_rate = p->d->frame_rate;
-    for (size_t i = 0; i < p->n && !err; i++) err = stk_frames_add(out, p->wants[i].by_time);
-    return err ? stk_av_say(call, err, "no memory for frames") : STK_OK;
 }
 
 stk_err stk_decoder_collect(stk_decoder *d, const stk_packets *packets, const size_t *indices,
                             size_t n, stk_frames *out, stk_av_call *call)
 {
-    picking p = {.d = d, .packets = packets, .indices = indices, .n = n};
+    picking p = {.d = d, .packets = packets, .indices = indices, .n = n, .out = out};
     stk_err err = prepare(&p, call->diag);
     if (!err) err = decode(&p, !p.index.untold, call);
-    if (!err) err = collect(&p, out, call);
+    if (!err) err = finish(&p, call);
     out->num_failed = d->failed;
     for (size_t i = 0; p.wants && i < n; i++) clear(&p.wants[i]);
     stk_free(p.wants);

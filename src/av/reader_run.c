@@ -3,8 +3,8 @@
  *
  * Which packet a picture is, times tell.  Packets are not always pictures, so what comes is
  * compared with what should: the pictures come in order, and none is missing but those that were
- * left out. The one before each that is wanted is never left out.  If it is something else,
- * everything is decoded from the first packet on, and pictures are counted.
+ * left out.  Never left out are the first and the one before each that is wanted.  If it is
+ * something else, everything is decoded from the first packet on, and pictures are counted.
  */
 #include "av/video_reader.h"
 
@@ -70,11 +70,12 @@ static bool may_drain(const av_run *run)
            av_plan_ahead(run->plan, run->target + 1, last, false) == AV_NO_FRAME;
 }
 
-/* Whether the packet's picture comes before the last that is wanted, and is not. */
+/* Whether the packet's picture comes before the last that is wanted, and is not; but for the first,
+ * which comes if nothing before it is needed. */
 static bool may_leave_out(const av_run *run, const av_entry *e)
 {
     const stk_video_reader *r = run->r;
-    if (r->whole || !e->shown) return false;
+    if (r->whole || !e->shown || e == &r->index.list[r->from]) return false;
     const size_t i = av_index_find(&r->index, e->pts);
     const size_t last = run->last > run->target ? run->last : run->target;
     return i < last && !av_plan_wants(run->plan, i) && !av_plan_wants(run->plan, i + 1);
@@ -94,12 +95,8 @@ static stk_err feed(av_run *run)
     }
     if (err) return err;
     av_entry *e = &r->index.list[r->to++];
-    d->leave_out = may_leave_out(run, e);
-    d->left_out = false;
-    err = stk_decoder_send(d, r->demuxer->packet, run->call);
-    d->leave_out = false;
-    e->left_out = d->left_out;
-    return err;
+    return stk_decoder_send_some(d, r->demuxer->packet, may_leave_out(run, e), &e->left_out,
+                                 run->call);
 }
 
 /* --- pictures --- */

@@ -50,6 +50,12 @@ static int by_time(const void *a, const void *b)
 stk_err av_index_finish(av_index *x)
 {
     size_t n = 0;
+    if (x->n) { /* no more come */
+        av_entry *list = stk_alloc_resize(x->list, x->n * sizeof(*list));
+        if (!list) return STK_ENOMEM;
+        x->list = list;
+        x->room = x->n;
+    }
     x->shown = stk_alloc_zero(x->num_shown ? x->num_shown : 1, sizeof(*x->shown));
     if (!x->shown) return STK_ENOMEM;
     for (size_t i = 0; i < x->n; i++)

@@ -17,7 +17,7 @@ typedef struct av_entry {
     size_t key; /* the last key frame up to it; 0 if there is none */
     int size;
     bool shown;    /* it is a picture of the video */
-    bool left_out; /* av_reader: its picture need not come */
+    bool left_out; /* its picture need not come: stk_decoder_send_some */
 } av_entry;
 
 typedef struct av_picture {

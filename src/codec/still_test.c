@@ -156,6 +156,10 @@ static void kinds_that_are_not_decoded(void)
     f = still_tiff();
     f.data[10 + 2 * 12 + 8] = 32;
     refused(&stk_codec_tiff, &f, "32 bits");
+    f = still_tiff();
+    f.data[10 + 10 * 12] = 324 - 256; /* the tag that nobody knows */
+    f.data[10 + 10 * 12 + 1] = 1;
+    refused(&stk_codec_tiff, &f, "tiles");
     f = still_bmp();
     f.data[30] = 4;
     refused(&stk_codec_bmp, &f, "compression 4");

@@ -21,7 +21,6 @@ enum {
     STRIP_BYTES = 279,
     PLANAR = 284,
     TILE_OFFSETS = 324,
-    TILE_BYTES = 325,
     SAMPLE_FORMAT = 339,
 };
 
@@ -44,10 +43,6 @@ static const uint16_t needed[] = {WIDTH,
                                   293 /* of CCITT */,
                                   317 /* predictor */,
                                   320 /* palette */,
-                                  322,
-                                  323 /* size of tiles */,
-                                  TILE_OFFSETS,
-                                  TILE_BYTES,
                                   SAMPLE_FORMAT,
                                   530 /* subsampling */};
 
@@ -137,24 +132,18 @@ static stk_err open_directory(reader *r, stk_diag *diag)
     return r->entries * ENTRY > r->size - r->directory ? ends_early(diag) : STK_OK;
 }
 
-/* Whether the pieces, strips or tiles, lie in the file; as many as there have to be. */
-static stk_err check_pieces(const reader *r, const stk_image_info *info, stk_diag *diag)
+/* Whether the strips lie in the file; as many as there have to be. */
+static stk_err check_strips(const reader *r, const stk_image_info *info, stk_diag *diag)
 {
     values offsets, bytes, tiles;
     if (!find(r, STRIP_OFFSETS, &offsets) || !find(r, STRIP_BYTES, &bytes) ||
         !find(r, TILE_OFFSETS, &tiles))
         return ends_early(diag);
-    uint64_t least = 1;
-    if (tiles.count) {
-        offsets = tiles;
-        if (!find(r, TILE_BYTES, &bytes)) return ends_early(diag);
-    }
-    else {
-        const uint32_t rows = number(r, STRIP_ROWS, UINT32_MAX);
-        const uint32_t height = (uint32_t)info->height;
-        if (rows && rows < height) least = (height + (uint64_t)rows - 1) / rows;
-        if (number(r, PLANAR, 1) == 2) least *= number(r, SAMPLES, 1);
-    }
+    if (tiles.count)
+        return stk_diag_set(diag, STK_EUNSUPPORTED, "TIFF: an image in tiles is not decoded");
+    const uint32_t rows = number(r, STRIP_ROWS, UINT32_MAX), height = (uint32_t)info->height;
+    uint64_t least = rows && rows < height ? (height + (uint64_t)rows - 1) / rows : 1;
+    if (number(r, PLANAR, 1) == 2) least *= number(r, SAMPLES, 1);
     if (!offsets.count) return stk_diag_set(diag, STK_ECORRUPT, "TIFF: there is no image");
     if (offsets.count < least || bytes.count < offsets.count)
         return stk_diag_set(diag, STK_ECORRUPT, "TIFF: a part of the image is missing");
@@ -243,7 +232,7 @@ static stk_err tiff_parse(const uint8_t *data, size_t size, stk_still *out, stk_
     reader r = {.data = data, .size = size};
     stk_err err = open_directory(&r, diag);
     if (!err) err = read_info(&r, out, diag);
-    if (!err) err = check_pieces(&r, &out->info, diag);
+    if (!err) err = check_strips(&r, &out->info, diag);
     if (err) return err;
     if (size > UINT32_MAX)
         return stk_diag_set(diag, STK_EUNSUPPORTED, "TIFF: %zu bytes, which is too large", size);

@@ -5,6 +5,9 @@ The program under test is decode_tool, as in test_decode.py; the module for FFmp
 
 import os
 import pathlib
+import shutil
+import struct
+import subprocess
 
 import numpy as np
 import pytest
@@ -73,6 +76,67 @@ def test_tiff_compressions(tool, tmp_path, mode, compression):
     path = tmp_path / "a.tif"
     make(mode, (131, 77)).save(path, compression=compression, tiffinfo={278: 10})
     check(tool, path)
+
+
+def write_tiff(path, order, tags, strips):
+    """`tags`: numbers of 32 bits, one or several; the strips follow the directory."""
+    tags = {**tags, 273: [0] * len(strips), 279: [len(strip) for strip in strips]}
+    for _ in range(2):  # where the strips are is known after the first time
+        entries, behind = b"", b""
+        for tag, values in sorted(tags.items()):
+            raw = struct.pack(f"{order}{len(values)}I", *values)
+            at = struct.pack(order + "I", 14 + 12 * len(tags) + len(behind)) if len(raw) > 4 else raw
+            entries += struct.pack(order + "HHI", tag, 4, len(values)) + at
+            behind += raw if len(raw) > 4 else b""
+        head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "IH", 8, len(tags))
+        head += entries + bytes(4) + behind
+        sizes = [0, *tags[279]]
+        tags[273] = [len(head) + sum(sizes[: i + 1]) for i in range(len(strips))]
+    path.write_bytes(head + b"".join(strips))
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize(("channels", "planar"), [(1, False), (3, False), (4, False), (3, True), (4, True)])
+def test_tiff_of_16_bits(tool, tmp_path, planar, channels, order):
+    pixels = np.random.default_rng(1).integers(0, 1 << 16, (32, 48, channels)).astype(order + "u2")
+    tags = {256: [48], 257: [32], 258: [16] * channels, 259: [1], 262: [2 if channels > 1 else 1], 277: [channels]}
+    tags |= {278: [32], 284: [2 if planar else 1]} | ({338: [2]} if channels == 4 else {})
+    strips = [pixels[:, :, c].tobytes() for c in range(channels)] if planar else [pixels.tobytes()]
+    write_tiff(tmp_path / "a.tif", order, tags, strips)
+    want = np.broadcast_to((pixels[:, :, :3] >> 8).astype(np.uint8), (32, 48, 3))
+    try:
+        got, _ = decode(tool, tmp_path / "a.tif")
+    except AssertionError as error:  # FFmpeg may know no planes of 16 bits
+        assert planar and channels > 1 and "TIFF: " in str(error)
+    else:
+        assert (got == want).all()
+
+
+@pytest.mark.parametrize("photometric", [0, 1])
+@pytest.mark.parametrize("bits", [2, 4])
+def test_tiff_of_few_bits(tool, tmp_path, bits, photometric):
+    values = np.random.default_rng(1).integers(0, 1 << bits, (32, 48))
+    per = 8 // bits
+    packed = sum(values[:, i::per] << (8 - bits * (i + 1)) for i in range(per)).astype(np.uint8)
+    tags = {256: [48], 257: [32], 258: [bits], 259: [1], 262: [photometric], 277: [1], 278: [32]}
+    write_tiff(tmp_path / "a.tif", "<", tags, [packed.tobytes()])
+    want = values * (255 // ((1 << bits) - 1))
+    got, _ = decode(tool, tmp_path / "a.tif")
+    assert (got == (want if photometric else 255 - want)[:, :, None]).all()
+
+
+@pytest.mark.skipif(not shutil.which("ffmpeg"), reason="there is no ffmpeg command")
+@pytest.mark.parametrize("pix_fmt", ["yuv420p10le", "yuv444p12le", "yuv422p", "yuv420p", "gbrp", "gray"])
+def test_avif_as_the_command_decodes_it(tool, tmp_path, pix_fmt):
+    path = tmp_path / "a.avif"
+    ffmpeg = ["ffmpeg", "-nostdin", "-v", "error", "-y"]
+    codec = ["-c:v", "libaom-av1", "-still-picture", "1", "-crf", "5", "-cpu-used", "8"]
+    source = ["-f", "lavfi", "-i", "mandelbrot=s=64x48", "-frames:v", "1", "-pix_fmt", pix_fmt]
+    subprocess.run([*ffmpeg, *source, *codec, path], check=True, timeout=100)
+    scale = ["-sws_flags", "bilinear+accurate_rnd+full_chroma_int", "-pix_fmt", "rgb24", "-f", "rawvideo"]
+    raw = subprocess.run([*ffmpeg, "-i", path, *scale, "-"], check=True, timeout=100, capture_output=True).stdout
+    got, _ = decode(tool, path)
+    assert (got == np.frombuffer(raw, np.uint8).reshape(48, 64, 3)).all()
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -389,6 +389,7 @@ def silent_pipeline(src):
 def test_a_pipeline_with_a_silent_source_stops(fifo) -> None:
     with nothing_left(), silent_pipeline(fifo) as pipeline:
         pipeline.stop()
+        until(lambda: not reading())  # which is not waited for where nobody has begun to iterate
 
 
 def test_a_forgotten_pipeline_with_a_silent_source_ends(fifo) -> None:

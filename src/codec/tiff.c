@@ -212,11 +212,13 @@ static void make_directory(const reader *r, stk_still *out)
 {
     uint8_t *first = out->own + HEADER, *at = first + 2;
     memcpy(out->own, r->data, 4);
-    put(r, out->own + 4, 4, r->size); /* it begins where the file ends */
+    put(r, out->own + 4, 4, r->size);            /* it begins where the file ends */
+    const bool one = number(r, SAMPLES, 1) == 1; /* FFmpeg refuses planes then */
     for (size_t k = 0; k < sizeof(needed) / sizeof(*needed); k++)
         for (size_t i = 0; i < r->entries; i++) {
             const uint8_t *entry = r->data + r->directory + i * ENTRY;
             if (get16(r, (size_t)(entry - r->data)) != needed[k]) continue;
+            if (one && needed[k] == PLANAR) break;
             memcpy(at, entry, ENTRY);
             at += ENTRY;
             break; /* the first counts */

@@ -96,7 +96,7 @@ def write_tiff(path, order, tags, strips):
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize(("channels", "planar"), [(1, False), (3, False), (4, False), (3, True), (4, True)])
+@pytest.mark.parametrize(("channels", "planar"), [(1, False), (1, True), (3, False), (4, False), (3, True), (4, True)])
 def test_tiff_of_16_bits(tool, tmp_path, planar, channels, order):
     pixels = np.random.default_rng(1).integers(0, 1 << 16, (32, 48, channels)).astype(order + "u2")
     tags = {256: [48], 257: [32], 258: [16] * channels, 259: [1], 262: [2 if channels > 1 else 1], 277: [channels]}

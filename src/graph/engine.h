@@ -64,8 +64,7 @@ typedef struct stk_lane {
 typedef struct group {
     stk_cond work; /* something may be ready, or the end */
     int32_t waiting, coming, inside;
-    bool exclusive;             /* one of its lanes runs at a time, unless an op lets others */
-    bool timed;                 /* one that waits will look when queues have rested */
+    bool exclusive, timed;      /* one lane runs at a time, mostly; one looks when queues rested */
     stk_port_notify_fn *notify; /* of ports */
     void *notify_ctx;
 } group;

@@ -155,7 +155,7 @@ def clips(o: Options) -> Result:
 
 
 def long(o: Options) -> Result:
-    """Of a film of `items` frames, which is the same again after `seconds`, a clip every 30 s.
+    """Of a film of `items` frames, which is the film `kind` of `seconds` again and again, a clip every 30 s.
 
     The first and the last frame of three clips are compared, when the memory was measured.
     """
@@ -174,7 +174,7 @@ def long(o: Options) -> Result:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for k, frames in kept.items():
         for index, frame in zip((wanted[k][0], wanted[k][-1]), frames, strict=True):
-            near(frame[None], raw_frames(o.path, False, [index % period], len(frame)), 3.0)
+            near(frame[None], raw_frames(o.kind, False, [index % period], len(frame)), 3.0)
     return {"items": len(wanted) * CLIP, "seconds": seconds, "peak_kib": peak, "decoded": decoded}
 
 

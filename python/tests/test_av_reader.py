@@ -192,6 +192,17 @@ def test_a_plan_decodes_each_group_once(long):
         assert reader.stats()["num_decoded"] > stats["num_decoded"]
 
 
+def test_a_plan_that_ends_anywhere_in_a_group_decodes_no_other(long):
+    """The last frame of a group is decoded before those that are shown before it."""
+    every = decoded(long)
+    for last in range(80, 101):
+        with VideoReader(long) as reader:
+            plan = reader.plan([[last - 1, last], [230], [10]])
+            for indices in ([last - 1, last], [230], [10]):
+                np.testing.assert_array_equal(next(plan), every[indices])
+            assert reader.stats()["num_decoded"] <= 52 + 31 + 11
+
+
 def test_a_plan_keeps_no_more_than_it_may(long):
     every = decoded(long)
     draw = random.Random(3)

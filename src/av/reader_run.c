@@ -64,7 +64,9 @@ static size_t in_reach(const stk_video_reader *r, size_t first)
 static bool may_drain(const av_run *run)
 {
     const stk_video_reader *r = run->r;
-    if (!run->several || r->whole || r->index.shown[run->target].at >= r->to) return false;
+    if (!run->several || r->whole) return false;
+    for (size_t i = run->target + 1; i-- > r->next;) /* also those that are decoded after it */
+        if (r->index.shown[i].at >= r->to) return false;
     const size_t last = in_reach(r, run->target);
     return last != AV_NO_FRAME &&
            av_plan_ahead(run->plan, run->target + 1, last, false) == AV_NO_FRAME;

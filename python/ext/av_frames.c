@@ -192,7 +192,23 @@ static PyObject *av_frames_pick(PyObject *module, PyObject *args)
 /* --- arrays --- */
 
 /* Memory of one's own, or the first bytes of `storage`, a CPUBuffer or a writable memoryview. */
-static stk_buffer *memory_for(PyObject *module, PyObject *storage, size_t bytes)
+static bool fits(const stk_buffer *mem, const stk_spec *spec, size_t bytes)
+{
+    stk_diag diag;
+    if (stk_buffer_size(mem) < bytes) {
+        PyErr_Format(PyExc_ValueError, "the storage has %zu bytes, and the array has %zu",
+                     stk_buffer_size(mem), bytes);
+        return false;
+    }
+    if ((uintptr_t)stk_buffer_data(mem) % stk_dtype_size(spec->dtype) == 0) return true;
+    (void)ext_raise(stk_diag_set(&diag, STK_EINVAL, "the storage is not aligned to %s",
+                                 stk_dtype_str(spec->dtype)),
+                    &diag);
+    return false;
+}
+
+static stk_buffer *memory_for(PyObject *module, PyObject *storage, const stk_spec *spec,
+                              size_t bytes)
 {
     stk_buffer *mem = NULL;
     stk_tensor view;
@@ -208,11 +224,8 @@ static stk_buffer *memory_for(PyObject *module, PyObject *storage, size_t bytes)
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "storage has no buffer");
         return NULL;
     }
-    if (stk_buffer_size(mem) >= bytes) return mem;
-    PyErr_Format(PyExc_ValueError, "the storage has %zu bytes, and the array has %zu",
-                 stk_buffer_size(mem), bytes);
-    stk_buffer_unref(&mem);
-    return NULL;
+    if (!fits(mem, spec, bytes)) stk_buffer_unref(&mem);
+    return mem;
 }
 
 static PyObject *convert(PyObject *module, const stk_frames *const *frames, size_t n, bool batched,
@@ -228,12 +241,9 @@ static PyObject *convert(PyObject *module, const stk_frames *const *frames, size
     if (n == 1 && !batched && storage == Py_None) err = stk_frames_memory(frames[0], &mem, &diag);
     if (err) return ext_raise(err, &diag);
     const bool copies = !mem;
-    if (copies && !(mem = memory_for(module, storage, bytes))) return NULL;
+    if (copies && !(mem = memory_for(module, storage, &spec, bytes))) return NULL;
     void *dst = (void *)stk_buffer_data(mem); /* whoever gave a storage lets it be written to */
-    if ((uintptr_t)dst % stk_dtype_size(spec.dtype))
-        err = stk_diag_set(&diag, STK_EINVAL, "the storage is not aligned to %s",
-                           stk_dtype_str(spec.dtype));
-    if (copies && !err) {
+    if (copies) {
         Py_BEGIN_ALLOW_THREADS
         err = stk_frames_copy(frames, n, dst, bytes, &diag);
         Py_END_ALLOW_THREADS
@@ -276,7 +286,7 @@ static PyObject *copy(PyObject *module, const stk_tensor *view, PyObject *storag
         PyErr_SetString(PyExc_TypeError, "arrays of bfloat16 are not supported");
         return NULL;
     }
-    stk_buffer *mem = memory_for(module, storage, bytes);
+    stk_buffer *mem = memory_for(module, storage, &spec, bytes);
     if (!mem) return NULL;
     void *dst = (void *)stk_buffer_data(mem);
     Py_BEGIN_ALLOW_THREADS

@@ -100,8 +100,14 @@ def test_convert_array_into_storage():
     assert list(made) == [5, 6, 7]
     with pytest.raises(ValueError, match="the storage has 100 bytes, and the array has 240"):
         convert_array(np.arange(30), storage)
+    mine = bytearray(100)
+    assert list(to_numpy(convert_array([1], mine))) == [1] and mine[0] == 1
     with pytest.raises(TypeError, match="cpu_storage"):
-        convert_array([1], bytearray(10))
+        convert_array([1], object())
+    with pytest.raises(TypeError, match="read-only"):
+        convert_array([1], bytes(10))
+    with pytest.raises(ValueError, match="aligned to int64"):
+        convert_array([1], memoryview(mine)[1:])
 
 
 @pytest.mark.parametrize("values", ["text", 3, None, np.array([object()]), np.array(["a"]), np.zeros(2, complex)])

@@ -124,10 +124,12 @@ stk_err stk_lane_wait(stk_lane *l, int64_t timeout)
     g->waiting++;
     run->told &= ~(UINT64_C(1) << l->group);
     /* Something may have become ready since the lane's last task, while it was not waiting. */
-    while (!run_cancelled(run) && g->coming == 0 && !group_wants_lane(run, l->group)) {
+    for (;;) {
+        /* Asked before: a queue must not be found at rest first, and not to be so any more then. */
+        const int64_t rests = g->timed ? STK_NEVER : group_rests_until(run, l->group);
+        if (run_cancelled(run) || g->coming > 0 || group_wants_lane(run, l->group)) break;
         const int64_t due = run_take_apart(run, l->grow, &news);
         if (news) break;
-        const int64_t rests = g->timed ? STK_NEVER : group_rests_until(run, l->group);
         const bool times = rests != STK_NEVER;
         g->timed |= times;
         run_watch(run, &g->work, due, rests < deadline ? rests : deadline);

@@ -277,6 +277,7 @@ static stk_err read_items(stk_run *run, int64_t timeout, size_t max, stk_item **
         *diag = run->result_diag;
     else if (err)
         stk_diag_set(diag, err, "%s", stk_err_str(err));
+    if (run->lent) run_tick(run, stk_clock_ns()); /* nobody watches lanes while results are ready */
     run_leave(run);
     return err;
 }

@@ -130,17 +130,17 @@ typedef struct sizes {
     size_t offset, length, base, index; /* in bytes */
 } sizes;
 
-/* An item's pieces; `keep`: it is the main one. */
-static bool read_extents(reader *r, part *p, const sizes *s, unsigned method, bool keep)
+/* The pieces of the main item. */
+static bool read_extents(reader *r, part *p, const sizes *s, unsigned method)
 {
     const uint64_t base = get(p, s->base);
     const unsigned count = (unsigned)get(p, 2);
+    if (count > 1 && !(s->offset + s->length)) return false; /* all of them the same */
     for (unsigned i = 0; i < count && !p->bad; i++) {
         (void)get(p, s->index);
         uint64_t at, size;
         const bool fits = !__builtin_add_overflow(base, get(p, s->offset), &at);
         size = get(p, s->length);
-        if (!keep) continue;
         if (method == 1) { /* in idat */
             if (!fits || at > r->idat.size || size > r->idat.size - at) return false;
             if (!size) size = r->idat.size - at;
@@ -156,6 +156,15 @@ static bool read_extents(reader *r, part *p, const sizes *s, unsigned method, bo
     return !p->bad;
 }
 
+/* At once: a piece need not have any bytes here, and there may be many. */
+static void skip_extents(part *p, const sizes *s)
+{
+    (void)get(p, s->base);
+    const size_t count = (size_t)get(p, 2);
+    (void)take(p, count * (s->index + s->offset + s->length));
+}
+
+/* Until the main item's: there is one entry an item. */
 static bool read_places(reader *r)
 {
     part p = r->places;
@@ -167,7 +176,8 @@ static bool read_places(reader *r)
         const uint32_t number = (uint32_t)get(&p, v < 2 ? 2 : 4);
         const unsigned method = v ? (unsigned)get(&p, 2) & 15 : 0;
         (void)get(&p, 2); /* this file, or another one */
-        if (!read_extents(r, &p, &s, method, number == r->main)) return false;
+        if (number == r->main) return read_extents(r, &p, &s, method);
+        skip_extents(&p, &s);
     }
     return !p.bad;
 }
@@ -220,6 +230,7 @@ static bool use_property(reader *r, unsigned number)
     return !p.bad;
 }
 
+/* Until the main item's: there is one entry an item, and each use walks through the properties. */
 static bool read_uses(reader *r)
 {
     part p = r->uses;
@@ -234,6 +245,7 @@ static bool read_uses(reader *r)
             const unsigned number = use & (flags & 1 ? 0x7FFF : 0x7F);
             if (item == r->main && !use_property(r, number)) return false;
         }
+        if (item == r->main) break;
     }
     return !p.bad;
 }

@@ -175,6 +175,28 @@ static void kinds_that_are_not_decoded(void)
     refused(&stk_codec_avif, &f, "without a still");
 }
 
+/* Sizes of 0 make entries that say much in few bytes: nobody goes through what they say. */
+static void little_says_much(void)
+{
+    static const uint8_t iloc[] = {
+        0, 0, 0, 0, 0,    0,    0xFF, 0xFF,  /* no fields, 65535 items */
+        0, 2, 0, 0, 0xFF, 0xFF,              /* another, in 65535 pieces */
+        0, 1, 0, 0, 0,    1,    0x55, 0x55}; /* the main one, and no more */
+    stk_image_info info;
+    still_file f = still_avif(0, -1);
+    uint8_t *at = find(&f, "iloc") + 4;
+    memcpy(at, iloc, sizeof(iloc));
+    CHECK_EQ(stk_image_probe(f.data, f.size, &info, NULL), STK_OK);
+    at[19] = 2; /* the main one, twice the same */
+    CHECK_EQ(stk_image_probe(f.data, f.size, &info, NULL), STK_ECORRUPT);
+    at[19] = 1;
+    at[4] = 0x10; /* a byte a piece, so that the other item's are beyond the end */
+    CHECK_EQ(stk_image_probe(f.data, f.size, &info, NULL), STK_ECORRUPT);
+    f = still_avif(0, -1);
+    memset(find(&f, "ipma") + 8, 0xFF, 4); /* so many entries; the first is the main one's */
+    CHECK_EQ(stk_image_probe(f.data, f.size, &info, NULL), STK_OK);
+}
+
 static void without_ffmpeg(void)
 {
     sample samples[SAMPLES];
@@ -217,4 +239,5 @@ static void memory_may_run_out(void)
 }
 
 TESTS(TEST(describes), TEST(orientations), TEST(cut_anywhere), TEST(damaged), TEST(limits),
-      TEST(kinds_that_are_not_decoded), TEST(without_ffmpeg), TEST(memory_may_run_out))
+      TEST(kinds_that_are_not_decoded), TEST(little_says_much), TEST(without_ffmpeg),
+      TEST(memory_may_run_out))

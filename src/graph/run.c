@@ -271,13 +271,13 @@ static stk_err read_items(stk_run *run, int64_t timeout, size_t max, stk_item **
                             "this run was started before fork: start one in the child");
     const int64_t deadline = stk_deadline_ns(timeout);
     run_lock(run);
+    if (run->lent) run_tick(run, stk_clock_ns()); /* nobody watches lanes while results are ready */
     stk_err err = wait_for_result(run, deadline);
     if (!err) *n = take_results(run, max, items);
     if (err && err == run->result && err != STK_EEND && diag)
         *diag = run->result_diag;
     else if (err)
         stk_diag_set(diag, err, "%s", stk_err_str(err));
-    if (run->lent) run_tick(run, stk_clock_ns()); /* nobody watches lanes while results are ready */
     run_leave(run);
     return err;
 }

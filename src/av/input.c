@@ -136,6 +136,11 @@ static stk_err open_path(av_input *in, const char *path, stk_diag *diag)
 {
     struct stat st;
     in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (in->fd < 0 && errno == ENOENT && strstr(path, "://"))
+        return stk_diag_set(diag, STK_ENOTFOUND,
+                            "%s: there is no such file; an address is opened if the demuxer's "
+                            "option protocols names its protocols",
+                            in->name);
     if (in->fd < 0) return stk_diag_errno(diag, errno, "open %s", path);
     if (fstat(in->fd, &st) < 0) return stk_diag_errno(diag, errno, "stat %s", path);
     if (S_ISDIR(st.st_mode))

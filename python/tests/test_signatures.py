@@ -100,7 +100,7 @@ EXPECTED = {
         "BSF.filter": "packets, flush=False",
         "BSF.flush": "",
         "apply_bsf": "packets, bsf",
-        "VideoPackets.get_timestamps": "*, raw=False",
+        "VideoPackets.get_timestamps": "raw=False",
         "demux_config": "format=None, format_options=None, buffer_size=8096, *, protocols=None, timeout=60.0, "
         "max_bytes=4294967296",
         "decode_config": "decoder=None, decoder_options=None, *, max_pixels=268435456",

@@ -138,7 +138,7 @@ class VideoPackets(Packets):
     def frame_rate(self) -> tuple[int, int] | None:
         return self._known().frame_rate
 
-    def get_timestamps(self, *, raw: bool = False) -> list[float]:
+    def get_timestamps(self, raw: bool = False) -> list[float]:
         """When the packets in the window are shown, in seconds, in that order.
 
         raw: of all packets, also those outside of the window, in the order of the file.

@@ -59,6 +59,16 @@ static stk_err give_up(seat *s, stk_err err, double timeout, stk_diag *diag)
                         text);
 }
 
+/* It has not seen a file yet. */
+static stk_err a_stranger(const isolated *p, seat *s, const char *why, stk_diag *diag)
+{
+    stk_helper_end(&s->helper, 0, NULL);
+    return stk_diag_set(diag, STK_EIO,
+                        "%s answered what cannot be (%s): it is another program, or of another "
+                        "version of this library; see STOKER_DECODER",
+                        p->path, why);
+}
+
 static stk_err nonsense(seat *s, const char *why, stk_diag *diag)
 {
     stk_helper_end(&s->helper, 0, NULL);
@@ -80,7 +90,7 @@ static stk_err greet(const isolated *p, seat *s, int end, stk_diag *diag)
         stk_helper_ask(s->helper, stk_buffer_data(p->hello), stk_buffer_size(p->hello), &s->reply,
                        sizeof(s->reply), &size, stk_clock_ns() + START_NS, end);
     if (!err && stk_wire_check(&s->reply, size, 0, NULL, 0, 0, &why))
-        return nonsense(s, why.text, diag);
+        return a_stranger(p, s, why.text, diag);
     if (!err && !s->reply.diag.err) return STK_OK;
     stk_helper_end(&s->helper, err == STK_EEND ? DEATH_NS : 0, &fate);
     if (!err)
@@ -145,11 +155,20 @@ static stk_err take_array(seat *s, stk_item *item, size_t part, stk_diag *diag)
     return err;
 }
 
-/* Memory that a giant left is given back. */
+/* What was written: a file may be made of any length, but honest ones have no hole of a page. */
 static uint64_t memory_size(const seat *s)
 {
     struct stat st;
-    return fstat(stk_helper_memory(s->helper), &st) || st.st_size < 0 ? 0 : (uint64_t)st.st_size;
+    if (fstat(stk_helper_memory(s->helper), &st) || st.st_size < 0 || st.st_blocks < 0) return 0;
+    const uint64_t size = (uint64_t)st.st_size, held = (uint64_t)st.st_blocks * 512;
+    return size < held ? size : held;
+}
+
+/* Memory that a giant left is given back, whatever became of it. */
+static void shrink(seat *s)
+{
+    if (s->helper && memory_size(s) > KEPT_BYTES && ftruncate(stk_helper_memory(s->helper), 0))
+        stk_helper_end(&s->helper, LEAVE_NS, NULL); /* and its memory with it */
 }
 
 static stk_err take_reply(const isolated *p, seat *s, stk_item *item, const stk_wire_request *r,
@@ -158,8 +177,7 @@ static stk_err take_reply(const isolated *p, seat *s, stk_item *item, const stk_
     stk_spec known[STK_MAX_PARTS];
     stk_diag why;
     const size_t num_parts = expect(p, r->num_parts, known);
-    const uint64_t memory = memory_size(s);
-    if (stk_wire_check(&s->reply, size, r->number, known, num_parts, memory, &why))
+    if (stk_wire_check(&s->reply, size, r->number, known, num_parts, memory_size(s), &why))
         return nonsense(s, why.text, diag);
     stk_err err = s->reply.diag.err;
     if (err) {
@@ -169,16 +187,25 @@ static stk_err take_reply(const isolated *p, seat *s, stk_item *item, const stk_
     err = stk_item_set_num_parts(item, num_parts);
     if (err) return stk_diag_set(diag, err, "no place for %zu parts", num_parts);
     for (size_t i = 0; i < num_parts && !err; i++) err = take_array(s, item, i, diag);
-    if (memory > KEPT_BYTES && ftruncate(stk_helper_memory(s->helper), 0))
-        stk_helper_end(&s->helper, LEAVE_NS, NULL); /* and its memory with it */
     return err;
+}
+
+static stk_err ask(const isolated *p, seat *s, stk_item *item, stk_wire_request *r, int end,
+                   stk_diag *diag)
+{
+    size_t size;
+    stk_err err = put_bytes(s, item, r, diag);
+    if (err) return err;
+    const int64_t deadline = stk_clock_ns() + (int64_t)(p->timeout * (double)SECOND);
+    err =
+        stk_helper_ask(s->helper, r, sizeof(*r), &s->reply, sizeof(s->reply), &size, deadline, end);
+    return err ? give_up(s, err, p->timeout, diag) : take_reply(p, s, item, r, size, diag);
 }
 
 static stk_err isolated_run(const void *params, void *state, stk_item *item, stk_diag *diag)
 {
     const isolated *p = params;
     seat *s = state;
-    size_t size;
     int end;
     stk_err err = stk_item_cancel_fd(item, &end, diag);
     if (!err) err = have_helper(p, s, end, diag);
@@ -186,12 +213,9 @@ static stk_err isolated_run(const void *params, void *state, stk_item *item, stk
     stk_wire_request r = {.number = ++s->number,
                           .origin = stk_item_origin(item),
                           .num_parts = stk_item_num_parts(item)};
-    err = put_bytes(s, item, &r, diag);
-    if (err) return err;
-    const int64_t deadline = stk_clock_ns() + (int64_t)(p->timeout * (double)SECOND);
-    err =
-        stk_helper_ask(s->helper, &r, sizeof(r), &s->reply, sizeof(s->reply), &size, deadline, end);
-    return err ? give_up(s, err, p->timeout, diag) : take_reply(p, s, item, &r, size, diag);
+    err = ask(p, s, item, &r, end, diag);
+    shrink(s);
+    return err;
 }
 
 /* --- the op --- */

@@ -1,8 +1,10 @@
 #include <stoker/isolate.h>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +38,18 @@ static stk_wire_request listen_to(void)
     return r;
 }
 
+enum { GIANT = 65 << 20 };
+
+/* The first sample fails, and leaves a lot of memory; at the second that is gone. */
+static void pretend_giant(uint64_t number)
+{
+    struct stat st;
+    CHECK_EQ(fstat(STK_HELPER_MEMORY, &st), 0);
+    if (number > 1) _exit(st.st_size < GIANT ? 7 : 8);
+    CHECK_EQ(posix_fallocate(STK_HELPER_MEMORY, 0, GIANT), 0);
+    stk_diag_set(&lie.diag, STK_ECORRUPT, "a giant");
+}
+
 static void pretend(const char *as)
 {
     if (!strcmp(as, "mute")) pause();
@@ -55,6 +69,11 @@ static void pretend(const char *as)
         if (!strcmp(as, "hang")) pause();
         if (!strcmp(as, "shape")) lie.arrays[0].spec.shape[0] = 23;
         if (!strcmp(as, "beyond")) lie.arrays[0].offset = 1 << 20;
+        if (!strcmp(as, "hole")) {
+            lie.arrays[0].offset = 1 << 30;
+            CHECK_EQ(ftruncate(STK_HELPER_MEMORY, (off_t)1 << 40), 0);
+        }
+        if (!strcmp(as, "giant")) pretend_giant(r.number);
         if (!strcmp(as, "empty")) CHECK_EQ(ftruncate(STK_HELPER_MEMORY, 0), 0);
         if (!strcmp(as, "error")) lie.diag.err = STK_ECANCELLED;
         if (!strcmp(as, "short")) CHECK_EQ(send(STK_HELPER_SOCKET, "no", 2, 0), 2);
@@ -77,6 +96,7 @@ enum { FILES = 12 };
 
 struct set {
     struct tree tree;
+    const stk_stage_opts *stage; /* of the op */
     char paths[FILES][128];
 };
 
@@ -125,7 +145,7 @@ static stk_err begin(const struct set *s, stk_op *op, int32_t threads, stk_run *
     }
     stk_plan_source(plan, stk_list_source(&list, diag));
     stk_plan_pipe(plan, stk_op_read(NULL, diag), NULL);
-    stk_plan_pipe(plan, op, NULL);
+    stk_plan_pipe(plan, op, s->stage);
     stk_plan_batch(plan, FILES, NULL);
     stk_plan_sink(plan, 1);
     err = stk_run_start(plan, &(stk_run_opts){.num_threads = threads}, out, diag);
@@ -275,11 +295,12 @@ static void bad_helpers(void)
         {"hang", "took longer than 0.05 s", STK_ECORRUPT},
         {"shape", "another shape", STK_ECORRUPT},
         {"beyond", "where there are", STK_ECORRUPT},
+        {"hole", "where there are", STK_ECORRUPT},
         {"empty", "where there are 0", STK_ECORRUPT},
         {"error", "error -7", STK_ECORRUPT},
         {"short", "2 bytes", STK_ECORRUPT},
         {"many", "another request", STK_ECORRUPT},
-        {"odd hello", "another request", STK_ECORRUPT},
+        {"odd hello", "another program", STK_EIO},
         {"early", "ended with status 4 before", STK_EIO},
         {"old", "another version", STK_EUNSUPPORTED},
     };
@@ -294,6 +315,19 @@ static void bad_helpers(void)
         CHECK(strstr(diag.text, ".jpg")); /* the file */
         stop_pretending();
     }
+    tree_free(&s.tree);
+}
+
+static void giants(void)
+{
+    const stk_stage_opts skip = {.on_error = STK_SKIP, .max_failures = 1};
+    struct set s = make();
+    stk_batch *none;
+    stk_diag diag = {0};
+    s.stage = &skip;
+    CHECK_EQ(one_batch(&s, pretender("giant", 0), 1, &none, &diag), STK_ETOOMANY);
+    if (!strstr(diag.text, "ended with status 7")) check_fail(__FILE__, __LINE__, diag.text);
+    stop_pretending();
     tree_free(&s.tree);
 }
 
@@ -424,5 +458,5 @@ static void free_real(void)
 }
 
 TESTS(TEST(keep_real), TEST(same_results), TEST(same_errors), TEST(prints), TEST(refusals),
-      TEST(every_failure), TEST(bad_helpers), TEST(cancelled), TEST(odd_requests), TEST(odd_hellos),
-      TEST(free_real))
+      TEST(every_failure), TEST(bad_helpers), TEST(giants), TEST(cancelled), TEST(odd_requests),
+      TEST(odd_hellos), TEST(free_real))

@@ -374,6 +374,10 @@ def test_passwords_are_not_in_names(clip) -> None:
         assert repr(live).endswith("/x@y')")
         next(live)
     assert "secret" not in repr(live)
+    assert "secret" not in str(raised.value)
+    with pytest.raises(stoker.UnsupportedError, match="gopher://host/x: which protocols") as raised:
+        LiveReader("gopher://me:secret@host/x")
+    assert "secret" not in str(raised.value)
 
 
 @contextlib.contextmanager

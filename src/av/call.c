@@ -22,13 +22,28 @@ static atomic_bool loud;
 static pthread_mutex_t entering = PTHREAD_MUTEX_INITIALIZER;
 static unsigned inside; /* calls in progress; guarded by `entering` */
 
+/* Takes names and passwords out of addresses: what is before the last @ of a host (RFC 3986, 3.2).
+ */
+static void strip_passwords(char *line, bool cut)
+{
+    for (char *host = line; (host = strstr(host, "://"));) {
+        host += 3;
+        size_t n = strcspn(host, "/\n");
+        if (cut && !host[n]) n = 0, *host = '\0'; /* the @ may have been cut off */
+        size_t from = n;
+        while (from && host[from - 1] != '@') from--;
+        memmove(host, host + from, strlen(host + from) + 1);
+    }
+}
+
 /* A line that FFmpeg puts together of several calls ends up as one. */
 static void keep(stk_av_call *call, void *ctx, const char *fmt, va_list args)
 {
     char line[512];
     const AVClass *cls = ctx ? *(AVClass **)ctx : NULL;
     const char *name = cls && cls->item_name ? cls->item_name(ctx) : NULL;
-    vsnprintf(line, sizeof(line), fmt, args);
+    const int whole = vsnprintf(line, sizeof(line), fmt, args);
+    strip_passwords(line, whole >= (int)sizeof(line));
     size_t n = strlen(line);
     const bool ends = n && line[n - 1] == '\n';
     while (n && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = '\0';

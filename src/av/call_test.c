@@ -77,6 +77,21 @@ static void a_long_log_is_cut(void)
     CHECK(strlen(diag.text) < sizeof(diag.text));
 }
 
+static void passwords_are_left_out(void)
+{
+    char path[600] = "tcp://me:";
+    stk_av_call call;
+    stk_diag diag;
+    memset(path + 9, 's', 590);
+    stk_av_enter(&call, &diag);
+    av_log(NULL, AV_LOG_ERROR, "a://me:s@s@b:1/x@y and c://d://me:s@e failed\n");
+    av_log(NULL, AV_LOG_ERROR, "%s@host\n", path);
+    CHECK_EQ(stk_av_say(&call, STK_EIO, "no"), STK_EIO);
+    stk_av_leave(&call);
+    if (strcmp(diag.text, "no (a://b:1/x@y and c://d://e failed;tcp://)"))
+        check_fail(__FILE__, __LINE__, diag.text);
+}
+
 static void *enter_again_and_again(void *stop)
 {
     while (!atomic_load((atomic_bool *)stop)) {
@@ -130,6 +145,7 @@ int main(void)
     others_hear_what_is_theirs();
     lines_become_the_error();
     a_long_log_is_cut();
+    passwords_are_left_out();
     codes();
     children_can_go_on();
     return 0;

@@ -160,6 +160,14 @@ static stk_err open_fd(av_input *in, int fd, stk_diag *diag)
     return STK_OK;
 }
 
+static const char *name_of(const stk_av_input *from)
+{
+    if (from->name) return from->name;
+    if (from->url) return from->url;
+    if (from->fd) return "a descriptor";
+    return from->bytes ? "bytes" : "a reader";
+}
+
 /* Schemes of addresses, and what FFmpeg opens for them. */
 static const struct scheme {
     const char *name, *protocols;
@@ -192,7 +200,7 @@ stk_err av_input_protocols(const stk_av_input *from, const char **out, stk_diag 
     return stk_diag_set(diag, STK_EUNSUPPORTED,
                         "%s: which protocols such an address needs is not known: name them with "
                         "protocols=[...]",
-                        from->url);
+                        name_of(from));
 }
 
 static stk_err make_io(av_input *in, size_t size, stk_diag *diag)
@@ -207,14 +215,6 @@ static stk_err make_io(av_input *in, size_t size, stk_diag *diag)
         return stk_diag_set(diag, STK_ENOMEM, "no memory for %zu bytes to read into", size);
     }
     return STK_OK;
-}
-
-static const char *name_of(const stk_av_input *from)
-{
-    if (from->name) return from->name;
-    if (from->url) return from->url;
-    if (from->fd) return "a descriptor";
-    return from->bytes ? "bytes" : "a reader";
 }
 
 static stk_err check(const stk_av_input *from, const stk_demux_opts *opts, stk_diag *diag)

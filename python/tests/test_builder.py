@@ -287,6 +287,19 @@ def test_anything_to_iterate_over_is_a_source(iterable):
         b.add_source(iterable)
 
 
+def test_a_source_that_says_yes_to_any_name():
+    class Proxy:
+        def __getattr__(self, name):
+            return lambda *args: pytest.fail(name) if name.startswith("_stoker") else None
+
+        def __iter__(self):
+            return iter(range(1000))
+
+    pipeline = PipelineBuilder().add_source(Proxy()).pipe(double).add_sink(1).build(num_threads=1)
+    with pipeline.auto_stop():
+        assert next(iter(pipeline)) == 0
+
+
 def test_a_config_does_not_change_with_its_builder():
     b = python_builder(double).add_sink()
     config = b.get_config()

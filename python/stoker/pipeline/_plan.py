@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from inspect import getattr_static
 from operator import attrgetter
 
 from .. import _stoker
@@ -190,8 +192,9 @@ class PlanMaker:
         return plan
 
     def _iterable(self, plan: _stoker.Plan, src: SourceConfig[Any]) -> None:
-        self._parts = getattr(src.source, "_stoker_parts", ("image",))  # see RegionSource
-        self._batched = getattr(src.source, "_stoker_batched", False)
+        # see RegionSource; not getattr(): a proxy or a mock says yes to any name
+        self._parts = getattr_static(src.source, "_stoker_parts", ("image",))
+        self._batched = getattr_static(src.source, "_stoker_batched", False)
         self._foreign = True
         if not hasattr(src.source, "__iter__") and hasattr(src.source, "__aiter__"):
             plan.port_source(self._loop_number())
@@ -203,7 +206,9 @@ class PlanMaker:
         number = sum(group.source is not None for group in self.groups)
         name = f"source-{number}" if number else "source"
         group = self._group(name, 1, handle)
-        self.groups[group - 1].stop_waiting = getattr(src.source, "_stoker_stop", None)
+        stop = getattr(type(src.source), "_stoker_stop", None)  # see LiveReader
+        if stop is not None:
+            self.groups[group - 1].stop_waiting = partial(stop, src.source)
         plan.foreign_source(handle, group)
         self._note("source", None)
 

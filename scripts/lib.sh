@@ -112,9 +112,9 @@ meson_run() {
 # stage FOLDER: builds the Python package of build/FOLDER, installs it into build/FOLDER-site and
 # prints the folder to import it from.
 stage() {
-    local modules # the extension, and what it loads
-    mapfile -t modules < <(ninja -C "build/$1" -t targets all | sed -n 's|^\(python/[^:/]*\.so\):.*|\1|p')
-    ninja -C "build/$1" "${modules[@]}" >&2
+    local parts # the extension, what it loads and what it starts
+    mapfile -t parts < <(ninja -C "build/$1" -t targets all | sed -nE 's,^(python/([^:/]*\.so|stoker-decoder)):.*,\1,p')
+    ninja -C "build/$1" "${parts[@]}" >&2
     rm -rf "build/$1-site"
     ${MESON:-meson} install -C "build/$1" --no-rebuild --quiet --destdir "$root/build/$1-site" --tags python-runtime >&2
     echo "$root/build/$1-site/site"

@@ -274,7 +274,7 @@ def test_filters_and_decoders(clip):
         np.testing.assert_array_equal(reader.get_frames_at([40, 3, 41]), decoded(clip, **options)[[40, 3, 41]])
     with VideoReader(clip, filter_desc=None) as reader:
         np.testing.assert_array_equal(reader.get_frames_at([9]), decoded(clip, filter_desc=None)[[9]])
-    for desc in ("select=0", "fps=50", "separatefields"):
+    for desc in ("select=0", "fps=50", "tile=1x2"):
         with VideoReader(clip, filter_desc=desc) as reader, pytest.raises(stoker.InvalidArgumentError, match=r"made [02] frames of one"):
             reader.get_frames_at(range(4))
     with VideoReader(clip, filter_desc="nosuch") as reader, pytest.raises(stoker.InvalidArgumentError, match="nosuch"):

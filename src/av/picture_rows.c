@@ -77,7 +77,7 @@ static uint8_t to_byte(unsigned value, int depth, bool limited)
     if (limited && depth >= 8) {
         const unsigned black = 16u << (depth - 8), span = 219u << (depth - 8);
         const unsigned above = value < black ? 0 : value - black;
-        return above >= span ? 255 : (uint8_t)((above * 255 + span / 2) / span);
+        return (uint8_t)(above >= span ? 255 : (above * 255 + span / 2) / span);
     }
     if (depth >= 16) return (uint8_t)(value >> (depth - 8));
     return (uint8_t)((value * 255 + (depth > 8 ? most / 2 : 0)) / most);

@@ -62,7 +62,7 @@ static stk_err attempt(lane *l, stage *s, stk_item *item, stk_diag *diag)
         if (!err) tally_took(y, l->now - begin, l->stands_for);
     }
     if (err) {
-        y->failed++;
+        y->failed += err != STK_ECANCELLED || !stk_item_cancelled(item);
         if (diag->err != err || !diag->text[0]) stk_diag_set(diag, err, "%s", stk_err_str(err));
         return err;
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from inspect import getattr_static
 from operator import attrgetter
 
 from .. import _stoker
@@ -192,9 +191,11 @@ class PlanMaker:
         return plan
 
     def _iterable(self, plan: _stoker.Plan, src: SourceConfig[Any]) -> None:
-        # see RegionSource; not getattr(): a proxy or a mock says yes to any name
-        self._parts = getattr_static(src.source, "_stoker_parts", ("image",))
-        self._batched = getattr_static(src.source, "_stoker_batched", False)
+        source: Any = src.source
+        if hasattr(type(source), "_stoker_parts"):  # see RegionSource; a proxy or a mock has any name itself
+            self._parts, self._batched = source._stoker_parts, source._stoker_batched
+        else:
+            self._parts, self._batched = ("image",), False
         self._foreign = True
         if not hasattr(src.source, "__iter__") and hasattr(src.source, "__aiter__"):
             plan.port_source(self._loop_number())

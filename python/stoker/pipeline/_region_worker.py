@@ -75,6 +75,9 @@ class RegionSource:
     called, and `batched`, whether they are batches of the engine.
     """
 
+    _stoker_parts: tuple[str, ...] = ("image",)
+    _stoker_batched = False
+
     def __init__(self, worker: _Worker, number: int, parts: Sequence[str], batched: bool) -> None:
         self._worker = worker
         self._number = number

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "codec/le.h"
+
 enum { TAG_ORIENTATION = 0x0112, TYPE_SHORT = 3, ENTRY_SIZE = 12 };
 
 typedef struct tiff {
@@ -15,14 +17,12 @@ typedef struct tiff {
 /* `at + 2` and `at + 4` must lie inside. */
 static uint32_t get16(const tiff *t, size_t at)
 {
-    const uint8_t *p = t->data + at;
-    return t->big_endian ? (uint32_t)p[0] << 8 | p[1] : (uint32_t)p[1] << 8 | p[0];
+    return stk_tiff16(t->data + at, t->big_endian);
 }
 
 static uint32_t get32(const tiff *t, size_t at)
 {
-    const uint32_t a = get16(t, at), b = get16(t, at + 2);
-    return t->big_endian ? a << 16 | b : b << 16 | a;
+    return stk_tiff32(t->data + at, t->big_endian);
 }
 
 static int32_t first_directory(const tiff *t)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "codec/exif.h"
+#include "codec/le.h"
 #include "codec/still.h"
 
 enum {
@@ -62,14 +63,12 @@ typedef struct reader {
 
 static uint32_t get16(const reader *r, size_t at)
 {
-    const uint8_t *p = r->data + at;
-    return r->big_endian ? (uint32_t)p[0] << 8 | p[1] : (uint32_t)p[1] << 8 | p[0];
+    return stk_tiff16(r->data + at, r->big_endian);
 }
 
 static uint32_t get32(const reader *r, size_t at)
 {
-    const uint32_t a = get16(r, at), b = get16(r, at + 2);
-    return r->big_endian ? a << 16 | b : b << 16 | a;
+    return stk_tiff32(r->data + at, r->big_endian);
 }
 
 static bool tiff_match(const uint8_t *data, size_t size)

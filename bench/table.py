@@ -3,6 +3,8 @@
 
 from dataclasses import dataclass, field
 
+from bench.stats import Estimate
+
 
 @dataclass(frozen=True)
 class Target:
@@ -39,6 +41,11 @@ class Row:
 
 def most(what: str, limit: float, value: float, measured: str, unit: str = "") -> Target:
     return Target(what, f"<= {limit:g}{unit}", measured, value <= limit)
+
+
+def no_worse(what: str, ratio: Estimate) -> Target:
+    """Not measurably worse than the other: the interval reaches down to it."""
+    return Target(what, "<= 1 x, within the interval", ratio.text(3), ratio.low <= 1)
 
 
 def least(what: str, limit: float, value: float, measured: str, unit: str = "") -> Target:

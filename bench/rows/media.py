@@ -12,7 +12,7 @@ from bench import peers
 from bench.context import OUTPUT, Contender, Context, able, interleave, outcomes_json, save_raw
 from bench.proc import Outcome
 from bench.stats import estimate, paired_ratio
-from bench.table import Row, most
+from bench.table import Row, most, no_worse
 
 FFMPEG = Contender("ffmpeg", "ffmpeg command", sys.executable)
 TORCHCODEC = Contender("torchcodec", "torchcodec", sys.executable)
@@ -91,7 +91,7 @@ def compare(context: Context, row: Row, work: str, what: dict[str, tuple[Path, d
         best = min(found, key=lambda costs: estimate(costs).median)
         for way in ("", *(f", {way}" for way, aims in ways.items() if aims)):
             ratio = paired_ratio(cost(results[f"{title}: {ours}{way}"]), best)
-            row.targets.append(most(f"{title}{way}: CPU time over the best of the others", 1, ratio.median, ratio.text(3), " x"))
+            row.targets.append(no_worse(f"{title}{way}: CPU time over the best of the others", ratio))
     return results
 
 

@@ -19,6 +19,8 @@ ENCODE = (
 
 NVDEC = "crop_left=0, crop_top=0, crop_right=0, crop_bottom=0, scale_width=-1, scale_height=-1"
 
+KINDS = ("Audio", "Video", "Image")
+
 EXPECTED = {
     "pipeline": {
         "Pipeline.start": "*, timeout=None, **kwargs",
@@ -101,12 +103,20 @@ EXPECTED = {
         "BSF.flush": "",
         "apply_bsf": "packets, bsf",
         "VideoPackets.get_timestamps": "raw=False",
+        **{f"{kind}Packets.clone": "" for kind in KINDS},
+        **{f"{kind}Packets.deserialize": "data" for kind in KINDS},
+        **{f"{kind}Packets.deserialize_view": "data" for kind in KINDS},
+        **{f"{kind}Frames.clone": "" for kind in KINDS},
+        "VideoFrames.__getitem__": "key",
+        "VideoFrames.get_pts": "",
+        "VideoFrames.get_timestamps": "",
         "demux_config": "format=None, format_options=None, buffer_size=8096, *, protocols=None, timeout=60.0, "
         "max_bytes=4294967296",
         "decode_config": "decoder=None, decoder_options=None, *, max_pixels=268435456",
         "decode_packets": "packets, filter_desc='__PLACEHOLDER__', decode_config=None, *, num_frames=-1, strict=False",
         "Decoder": "codec, *, filter_desc='__PLACEHOLDER__', decode_config=None, strict=False",
         "AudioDecoder.streaming_decode_packets": "packets",
+        "AudioDecoder.flush": "",
         "VideoDecoder.streaming_decode_packets": "packets",
         "VideoDecoder.set_buffer_size": "buffer_size",
         "VideoDecoder.flush": "",
@@ -117,6 +127,7 @@ EXPECTED = {
         "FilterGraph.flush": "",
         "FilterGraph.dump": "",
         "convert_frames": "frames, storage=None",
+        "cpu_storage": "size, pin_memory=False",  # SPDL has True, which needs CUDA
         "create_reference_audio_frame": "array, sample_fmt, sample_rate, pts=0",
         "create_reference_video_frame": "array, pix_fmt, frame_rate, pts=0",
         "audio_encode_config": "*, num_channels, sample_rate, sample_fmt='fltp', bit_rate=-1, "
@@ -130,6 +141,8 @@ EXPECTED = {
         "Muxer.flush": "",
         "Muxer.close": "",
         "AudioEncoder.encode": "frames",
+        "AudioEncoder.flush": "",
+        "VideoEncoder.encode": "frames",
         "VideoEncoder.flush": "",
         "save_image": f"path, data, pix_fmt='rgb24', *, {ENCODE}",
         "encode_image": "path, data, pix_fmt='rgb24', *, encode_config=None",
@@ -153,6 +166,8 @@ EXPECTED = {
         "transfer_tensor_d2h": "batch, /, *, device=None, stream=None, producer_event=None",
         "load_audio": "src, timestamp=None, *, demux_config=None, decode_config=None, filter_desc='__PLACEHOLDER__', "
         "device_config=None, name=None, strict=False",
+        "load_video": "src, timestamp=None, *, demux_config=None, decode_config=None, filter_desc='__PLACEHOLDER__', "
+        "device_config=None, name=None, strict=False",
         "load_image": "src, *, demux_config=None, decode_config=None, filter_desc='__PLACEHOLDER__', "
         "device_config=None, name=None",
         "load_image_batch": "srcs, *, width, height, pix_fmt='rgb24', demux_config=None, decode_config=None, "
@@ -167,6 +182,11 @@ EXPECTED = {
         "get_abuffer_desc": "codec, *, label=None, sample_fmt=None",
         "load_npy": "data, *, copy=False",
         "load_npz": f"data, *, max_uncompressed_bytes={2**30}, max_directory_bytes=None",
+        "NpzFile.__getitem__": "name",
+        "NpzFile.get": "key, default=None",
+        "NpzFile.keys": "",
+        "NpzFile.values": "",
+        "NpzFile.items": "",
         "load_wav": "data, time_offset_seconds=None, duration_seconds=None, *, max_bytes=None",
         "parse_wav": "data",
         "iter_tarfile": "src, *, max_uncompressed_bytes=None, max_ratio=None, max_member_bytes=None, "
@@ -187,6 +207,8 @@ EXPECTED = {
         "get_ffmpeg_log_level": "",
         "set_ffmpeg_log_level": "level",
         "built_with_cuda": "",
+        "built_with_nvcodec": "",
+        "built_with_nvjpeg": "",
         "tracing": "output, buffer_size=4096, process_name=None, enable=True",
         "trace_event": "name",
         "trace_counter": "i, val",
@@ -209,3 +231,25 @@ def test_signature(module, name):
     for part in name.split("."):
         thing = getattr(thing, part)
     assert signature(thing) == EXPECTED[module][name]
+
+
+PICTURES = "width height pix_fmt num_planes"
+ATTRIBUTES = {
+    "AudioPackets": "timestamp codec sample_rate num_channels",
+    "VideoPackets": "timestamp codec frame_rate width height pix_fmt",
+    "ImagePackets": "codec width height pix_fmt",
+    "AudioFrames": "num_frames sample_rate num_channels sample_fmt",
+    "VideoFrames": f"{PICTURES} num_frames time_base frame_rate",
+    "ImageFrames": f"{PICTURES} metadata pts",
+    "AudioCodec": "name sample_rate num_channels sample_fmt channel_layout time_base",
+    "VideoCodec": "name width height pix_fmt frame_rate time_base sample_aspect_ratio colorspace color_primaries color_trc",
+    "ImageCodec": "name width height pix_fmt time_base sample_aspect_ratio colorspace color_primaries color_trc",
+    "AudioEncoder": "frame_size",
+    "Demuxer": "audio_stream_index video_stream_index audio_codec video_codec image_codec",
+}
+
+
+@pytest.mark.parametrize(("name", "attribute"), [(name, a) for name, words in ATTRIBUTES.items() for a in words.split()])
+def test_attribute(name, attribute):
+    found = inspect.getattr_static(getattr(import_module("stoker.io"), name), attribute)
+    assert inspect.isdatadescriptor(found)

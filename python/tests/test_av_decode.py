@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import gc
+import io
 import logging
+import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 import stoker
 from stoker.io import (
@@ -235,6 +240,51 @@ def test_frames(clip):
     np.testing.assert_array_equal(array(one), every[-1])
     np.testing.assert_array_equal(array(some), every[10:20:3])
     np.testing.assert_array_equal(array(clone), every)
+
+
+def numbers(text):
+    """Numbers and ratios of what EXIF says, whatever is around them."""
+    return [float(Fraction(part.replace(":", "/"))) for part in re.findall(r"[\d.]+(?:[:/]\d+)?", text)]
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
+@pytest.mark.parametrize("filter_desc", [None, "hflip,format=pix_fmts=rgb24"])
+def test_metadata_of_images(kind, filter_desc):
+    """What EXIF says goes through filters and into copies."""
+    exif = Image.Exif()
+    exif[0x010F], exif[0x0110], exif[0x0112], exif[0x011A] = "Maker", "Model 1", 6, 72.5
+    exif.get_ifd(0x8769).update({0x9003: "2026:01:02 03:04:05", 0x8827: 200})
+    exif.get_ifd(0x8825).update({1: "N", 2: (48.0, 51.0, 30.25)})
+    file = io.BytesIO()
+    Image.new("RGB", (30, 22)).save(file, kind, exif=exif)
+    image = decode_packets(demux_image(file.getvalue()), filter_desc)
+    assert isinstance(image, ImageFrames)
+    assert (image.width, image.height) == (30, 22)  # as it is stored: nothing is turned
+    found = image.metadata
+    assert (found["Make"], found["Model"], found["GPSLatitudeRef"]) == ("Maker", "Model 1", "N")
+    assert found["DateTimeOriginal"] == "2026:01:02 03:04:05"
+    assert [numbers(found[key]) for key in ("Orientation", "XResolution", "GPSLatitude")] == [[6], [72.5], [48, 51, 30.25]]
+    assert image.clone().metadata == found
+    found.clear()
+    assert image.metadata["Make"] == "Maker"
+
+
+def test_texts_of_images():
+    """Those of PNG; and EXIF that is no UTF-8, or cut off."""
+    text = PngInfo()
+    text.add_text("Title", "of the picture")
+    text.add_text("Long", "x" * 1000, zip=True)
+    file = io.BytesIO()
+    Image.new("RGB", (30, 22)).save(file, "PNG", pnginfo=text)
+    found = decode_packets(demux_image(file.getvalue())).metadata
+    assert found == {"Title": "of the picture", "Long": "x" * 1000}
+    exif, file = Image.Exif(), io.BytesIO()
+    exif[0x010F] = b"caf\xe9"
+    Image.new("RGB", (30, 22)).save(file, "JPEG", exif=exif)
+    data = file.getvalue()
+    assert decode_packets(demux_image(data)).metadata["Make"] == "caf\\xe9"
+    damaged = data.replace(b"caf\xe9", b"caf")  # what follows has moved
+    assert isinstance(decode_packets(demux_image(damaged)).metadata, dict)
 
 
 def test_without_filters(clip, wav):

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from stoker.io import Decoder, Demuxer, convert_frames, decode_packets, demux_video, load_video, to_numpy, utils
+from stoker.io import Decoder, Demuxer, VideoReader, convert_frames, decode_packets, demux_video, load_video, to_numpy, utils
 
 from av import make, needs_ffmpeg
 
@@ -140,3 +140,29 @@ def test_on_threads(tmp_path):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+SIZED = {
+    "30x22": [
+        "format=pix_fmts=rgb24",  # rows of 90 bytes: by the filters, and copied
+        None,
+        "scale=w=64:h=22:flags=bicubic,format=pix_fmts=rgb24",  # rows of whole cache lines: in place
+        "scale=w=16:h=11:flags=bilinear,format=pix_fmts=rgba",
+    ],
+    "64x22": ["format=pix_fmts=bgr24"],
+    "80x22": ["format=pix_fmts=bgra"],
+}
+
+
+@pytest.mark.parametrize("form", ["yuv420p", "yuv420p10le", "gbrp"])
+@pytest.mark.parametrize("size", SIZED)
+def test_clips_that_go_backwards(tmp_path, form, size):
+    """A picture is written where the one behind it is already."""
+    path = clip(tmp_path, form, size=size)  # five frames
+    clips = [[4, 3, 2, 1, 0], [4, 2, 3], [1, 1, 0]]
+    for filters in SIZED[size]:
+        every = pictures(path, filters)
+        with VideoReader(path, filter_desc=filters) as reader:
+            for found, indices in zip(reader.plan(clips), clips, strict=True):
+                assert np.array_equal(found, every[indices])
+            assert np.array_equal(reader.get_frames_at(clips[0]), every[::-1])

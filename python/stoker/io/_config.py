@@ -105,7 +105,8 @@ def demux_config(
     """Options of demuxing.
 
     format: one of FFmpeg's demuxers; by default it is found out from the bytes.
-    format_options: options of that demuxer.
+    format_options: options of that demuxer, and of the protocols: of `https` {"tls_verify": "1"}, without which FFmpeg
+        takes any certificate, and {"ca_file": path}.
     buffer_size: of reads, in bytes.
     protocols: FFmpeg's protocols that may be used, `["file", "http", "https", "tcp", "tls"]`; by default none, so
         that nothing but the input itself is opened, and addresses are not inputs.

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Video and audio files decoded by one package or another, one decoder thread each."""
 
+import hashlib
 import importlib
 import resource
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,13 +36,23 @@ def cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
+def once(path: str, command: Sequence[str]) -> bytes:
+    """What a command prints, kept beside the file that it reads: contenders of all rounds are compared with the same."""
+    kept = Path(f"{path}.{hashlib.sha256(repr(command).encode()).hexdigest()[:16]}.raw")
+    if not kept.exists():
+        done = subprocess.run(command, capture_output=True, check=True)
+        partial = kept.with_suffix(".partial")
+        partial.write_bytes(done.stdout)
+        partial.rename(kept)
+    return kept.read_bytes()
+
+
 def raw_frames(path: str, small: bool, indices: Sequence[int], height: int = 0) -> Array:
     """Some frames as the ffmpeg command gives them; by default of 720p or 1080p."""
     chosen = "+".join(f"eq(n,{i})" for i in indices)
     scale = f",scale={SMALL}:{SMALL}" if small else ""
     command = [*FFMPEG, "-i", path, "-vf", f"select='{chosen}'{scale}", "-vsync", "0"]
-    done = subprocess.run([*command, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"], capture_output=True, check=True)
-    pixels = np.frombuffer(done.stdout, np.uint8)
+    pixels = np.frombuffer(once(path, [*command, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]), np.uint8)
     if not height:
         height = SMALL if small else {1280 * 720: 720, 1920 * 1080: 1080}[pixels.size // 3 // len(indices)]
     return pixels.reshape(len(indices), height, -1, 3)
@@ -194,8 +206,7 @@ def audio_reader(package: str, path: str) -> Callable[[], Array]:
 def audio(o: Options) -> Result:
     """`items` times a file as float32; the last is compared with what the ffmpeg command gives."""
     command = [*FFMPEG, "-i", o.path, "-f", "f32le", "-c:a", "pcm_f32le", "-"]
-    done = subprocess.run(command, capture_output=True, check=True)
-    wanted = np.frombuffer(done.stdout, np.float32).reshape(-1, 2).T
+    wanted = np.frombuffer(once(o.path, command), np.float32).reshape(-1, 2).T
     read = audio_reader(o.package, o.path)
     got = read()
     cpu, start = cpu_seconds(), time.perf_counter()

@@ -43,18 +43,55 @@ def test_one_of_several_modules_is_chosen_by_its_number():
     for major in there:
         assert ok(PRINT_VERSION, STOKER_AV_MODULE=str(major)) == f"{major}\n"
     assert ok(PRINT_VERSION, STOKER_AV_MODULE="") == f"{there[-1]}\n"
-    assert ok(PRINT_VERSION, STOKER_AV_MODULE="58") == "STOKER_AV_MODULE: there is no stoker-av-58.so\n"
+
+
+def copied(folder, *without):
+    """A copy of the package, without such files, and a variable of the environment to import it."""
+    made = shutil.copytree(Path(stoker.__file__).parent, folder / "stoker", ignore=shutil.ignore_patterns("__pycache__", *without))
+    return made, {"PYTHONPATH": f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
 
 
 @needs_ffmpeg
 def test_a_module_that_does_not_load_leaves_the_one_before(tmp_path):
-    copied = shutil.copytree(Path(stoker.__file__).parent, tmp_path / "stoker")
-    (copied / "stoker-av-71.so").write_bytes(b"no library")
-    text = ok(PRINT_VERSION, PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}", STOKER_AV_MODULE="")
-    assert text == ok(PRINT_VERSION, STOKER_AV_MODULE="")
-    text = ok(PRINT_VERSION, PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}", STOKER_AV_MODULE="71")
-    assert text.startswith("STOKER_AV_MODULE: ")
-    assert "stoker-av-71.so" in text
+    package, path = copied(tmp_path)
+    (package / "stoker-av-71.so").write_bytes(b"no library")
+    assert ok(PRINT_VERSION, **path, STOKER_AV_MODULE="") == ok(PRINT_VERSION, STOKER_AV_MODULE="")
+
+
+def test_a_version_that_is_not_there_says_what_to_do(tmp_path):
+    package, path = copied(tmp_path, "stoker-av-*")
+    text = ok(PRINT_VERSION, **path, STOKER_AV_MODULE="58")
+    assert text.startswith("STOKER_AV_MODULE: there is no stoker-av-58.so: leave STOKER_AV_MODULE unset")
+    assert "build for that version of FFmpeg, too (-Dffmpeg_prefixes=FOLDER)" in text
+    (package / "stoker-av-71.so").write_bytes(b"no library")
+    text = ok(PRINT_VERSION, **path, STOKER_AV_MODULE="71")
+    assert re.match(r"STOKER_AV_MODULE: \S+/stoker-av-71\.so: .*: install the libraries of FFmpeg that it is for, or leave", text)
+
+
+def test_without_ffmpeg_errors_say_what_to_install(tmp_path):
+    """Neither a module beside the package, nor one that was installed for all; then one that does not load."""
+    package, path = copied(tmp_path, "stoker-av-*")
+    text = ok(PRINT_VERSION, **path, STOKER_AV_MODULE="")
+    if text.strip().isdigit():
+        return  # one was installed for all
+    assert text.startswith("FFmpeg is not available: install its libraries (Debian: apt install libavfilter8 or ffmpeg; ")
+    assert text.endswith("libavformat-dev libavfilter-dev before it is built)\n")
+    (package / "stoker-av-71.so").write_bytes(b"no library")
+    broken = ok(PRINT_VERSION, **path, STOKER_AV_MODULE="")
+    assert broken.startswith(f"{text.strip()}; a module did not load: ")
+    assert "stoker-av-71.so" in broken
+    code = """
+        import io, numpy, stoker.io
+        file = io.BytesIO()
+        numpy.save(file, numpy.arange(3))
+        print(stoker.io.load_npy(file.getvalue()).sum())
+        for call in (stoker.io.load_video, stoker.io.load_audio, stoker.io.load_image, stoker.io.Demuxer, stoker.io.VideoReader):
+            try:
+                call(b"data")
+            except stoker.UnsupportedError as error:
+                print(error)
+        """
+    assert ok(code, **path, STOKER_AV_MODULE="") == "3\n" + 5 * broken
 
 
 @needs_ffmpeg

@@ -24,6 +24,7 @@ static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; /* one thread loads 
 static const char HOW[] =
     "FFmpeg is not available: install its libraries (Debian: apt install libavfilter8 or ffmpeg; "
     "for a build from source also libavformat-dev libavfilter-dev before it is built)";
+#define UNSET "leave STOKER_AV_MODULE unset for the newest module that loads"
 
 /* The file's table, or NULL with the reason.  A module is never unloaded: FFmpeg's libraries keep
  * pointers into themselves. */
@@ -75,6 +76,23 @@ static const stk_av_table *search_all(const char *only, char *why, size_t size)
     return s.table;
 }
 
+/* `named`: what was asked for, a `number` or a file; NULL: any. */
+static void explain(const char *named, bool number, const char *why, stk_diag *diag)
+{
+    if (number && !*why)
+        stk_diag_set(diag, STK_EUNSUPPORTED,
+                     "STOKER_AV_MODULE: there is no stoker-av-%s.so: " UNSET
+                     ", or build for that version of FFmpeg, too (-Dffmpeg_prefixes=FOLDER)",
+                     named);
+    else if (named)
+        stk_diag_set(
+            diag, STK_EUNSUPPORTED,
+            "STOKER_AV_MODULE: %s: install the libraries of FFmpeg that it is for, or " UNSET, why);
+    else
+        stk_diag_set(diag, STK_EUNSUPPORTED, "%s%s%s", HOW, *why ? "; a module did not load: " : "",
+                     why);
+}
+
 /* The one that STOKER_AV_MODULE names by its file or its number, or the newest. */
 static const stk_av_table *choose(stk_diag *diag)
 {
@@ -84,16 +102,8 @@ static const stk_av_table *choose(stk_diag *diag)
     const bool number = named && strspn(named, "0123456789") == strlen(named);
     const stk_av_table *table = named && !number ? open_module(named, why, sizeof(why))
                                                  : search_all(named, why, sizeof(why));
-    if (table) return table;
-    if (number && !*why)
-        stk_diag_set(diag, STK_EUNSUPPORTED, "STOKER_AV_MODULE: there is no stoker-av-%s.so",
-                     named);
-    else if (named)
-        stk_diag_set(diag, STK_EUNSUPPORTED, "STOKER_AV_MODULE: %s", why);
-    else
-        stk_diag_set(diag, STK_EUNSUPPORTED, "%s%s%s", HOW, *why ? "; a module did not load: " : "",
-                     why);
-    return NULL;
+    if (!table) explain(named, number, why, diag);
+    return table;
 }
 
 static void hold(void)

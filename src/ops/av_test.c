@@ -25,8 +25,10 @@ static void says_what_it_looked_for(void)
     CHECK(!stk_av_get(&diag));
     CHECK_EQ(diag.err, STK_EUNSUPPORTED);
     CHECK(strstr(diag.text, "STOKER_AV_MODULE: /nonexistent/module.so"));
+    CHECK(strstr(diag.text, "install the libraries of FFmpeg"));
     name_module("58");
     CHECK(!stk_av_get(&diag) && strstr(diag.text, "there is no stoker-av-58.so"));
+    CHECK(strstr(diag.text, "unset") && strstr(diag.text, "-Dffmpeg_prefixes"));
 }
 
 static void *load(void *arg)

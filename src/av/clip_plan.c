@@ -221,7 +221,10 @@ static stk_err make_room(stk_video_plan *p, size_t i, const av_result *result, s
     return STK_OK;
 }
 
-/* Where the picture goes; NULL: there is no room. */
+/* Where the picture goes; NULL: there is no room.  Pictures lie without gaps in memory that is
+ * aligned: those that are scaled have sizes of whole AV_SCALE_ALIGN, so that their places are
+ * aligned, too; others are copied.  The picture behind it may be there already: a clip may be
+ * [5, 4]. */
 static stk_err place_for(stk_video_plan *p, const use *u, const av_result *result, uint8_t **out,
                          stk_av_call *call)
 {

@@ -21,7 +21,7 @@ STK_NODISCARD stk_err av_result_init(av_result *out, stk_decoder *decoder, AVFra
                                      stk_av_call *call);
 void av_result_fini(av_result *result);
 
-/* To `dst`, which is aligned to AV_SCALE_ALIGN, with so many bytes behind the result. */
+/* To `dst`, as av_scale_into wants it if the result is `scaled`; what is copied may go anywhere. */
 STK_NODISCARD stk_err av_result_write(const av_result *result, stk_decoder *decoder, uint8_t *dst,
                                       stk_av_call *call);
 

@@ -1,5 +1,6 @@
 #include "av/scale.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <libavutil/pixdesc.h>
@@ -247,6 +248,7 @@ static stk_err failed(int rc, const AVFrame *f, stk_av_call *call)
 
 stk_err av_scale_into(av_scale *s, const AVFrame *f, uint8_t *dst, stk_av_call *call)
 {
+    assert((uintptr_t)dst % AV_SCALE_ALIGN == 0);
     int rc = prepare(s, f);
     if (rc >= 0) rc = convert(s, f, dst);
     return rc < 0 ? failed(rc, f, call) : STK_OK;

@@ -54,7 +54,8 @@ STK_NODISCARD stk_err av_scale_push(av_scale *s, const AVFrame *frame, const av_
 /* The array that the picture becomes. */
 void av_scale_spec(const av_scale *s, const AVFrame *frame, stk_spec *out);
 
-/* The same to memory of the caller's, aligned to AV_SCALE_ALIGN, with so many bytes behind it. */
+/* The same to memory of the caller's, aligned to AV_SCALE_ALIGN, with so many bytes behind it that
+ * are the caller's, too, and stay as they are: rows, and so pictures, are whole multiples of it. */
 #define AV_SCALE_ALIGN 64
 STK_NODISCARD stk_err av_scale_into(av_scale *s, const AVFrame *frame, uint8_t *dst,
                                     stk_av_call *call);

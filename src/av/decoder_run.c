@@ -82,8 +82,9 @@ static void choose_effort(stk_decoder *d, const AVPacket *p)
 {
     d->left_out = false;
     if (d->effort >= AVDISCARD_NONREF || !tells_references(d->context->codec_id)) return;
+    int64_t end;
     const bool early = p && d->first > INT64_MIN && p->pts != AV_NOPTS_VALUE && p->duration > 0 &&
-                       p->pts < d->first - p->duration;
+                       !__builtin_add_overflow(p->pts, p->duration, &end) && end < d->first;
     d->left_out = early || d->leave_out;
     d->context->skip_frame = d->left_out ? AVDISCARD_NONREF : d->effort;
 }

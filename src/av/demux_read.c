@@ -90,6 +90,11 @@ typedef struct scan {
     int64_t seen;  /* when the first packet is decoded */
 } scan;
 
+static int64_t after(int64_t at, int64_t by)
+{
+    return at > INT64_MAX - by ? INT64_MAX : at + by;
+}
+
 /* Everything that comes now is behind the window. */
 static bool is_past(scan *s, const AVPacket *p)
 {
@@ -110,8 +115,8 @@ static bool wanted(scan *s, const AVPacket *p)
     if (s->seen == AV_NOPTS_VALUE) s->seen = p->dts != AV_NOPTS_VALUE ? p->dts : p->pts;
     if (!w->windowed || s->has_key || s->at_start) return true;
     int64_t at = stk_packet_time(p);
-    if (p->pts == AV_NOPTS_VALUE)
-        at += ms_in(w->time_base, OUT_OF_ORDER); /* shown later than that */
+    if (p->pts == AV_NOPTS_VALUE) /* shown later than that */
+        at = after(at, ms_in(w->time_base, OUT_OF_ORDER));
     s->has_key = p->flags & AV_PKT_FLAG_KEY;
     /* A picture that is shown before its key frame needs the key frame before that one. */
     s->again = at > w->first;
@@ -218,6 +223,14 @@ static stk_err file(stk_demuxer *d, const stk_demuxer_part *part, stk_packets **
     return STK_OK;
 }
 
+/* Times may be whatever the data says: the difference is cut to what fits. */
+static int64_t since(int64_t at, int64_t begin)
+{
+    int64_t gone;
+    if (!__builtin_sub_overflow(at, begin, &gone)) return gone;
+    return at > begin ? INT64_MAX : INT64_MIN;
+}
+
 stk_err stk_demuxer_stream(stk_demuxer *d, const stk_demuxer_part *part, stk_packets **out,
                            stk_av_call *call)
 {
@@ -232,7 +245,7 @@ stk_err stk_demuxer_stream(stk_demuxer *d, const stk_demuxer_part *part, stk_pac
             tb = own;
         }
         if (part->duration.den && at != AV_NOPTS_VALUE && begin != AV_NOPTS_VALUE) {
-            const int64_t gone = at - av_rescale_q(begin, tb, own);
+            const int64_t gone = since(at, av_rescale_q(begin, tb, own));
             if (gone >= stk_ticks(part->duration, own) && gone > 0) {
                 d->held = true;
                 return STK_OK;

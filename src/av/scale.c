@@ -221,9 +221,12 @@ static bool place(av_scale *s, const AVFrame *f, const av_room *room)
     to->linesize[0] = row;
     to->data[0] = s->block->data + s->used;
     s->used += picture;
+    const AVRational shape = f->sample_aspect_ratio;
+    AVRational by; /* reduced first, so that no product is too large */
+    (void)av_reduce(&by.num, &by.den, (int64_t)height * f->width, (int64_t)width * f->height,
+                    INT32_MAX);
     (void)av_reduce(&to->sample_aspect_ratio.num, &to->sample_aspect_ratio.den,
-                    (int64_t)f->sample_aspect_ratio.num * height * f->width,
-                    (int64_t)f->sample_aspect_ratio.den * width * f->height, INT32_MAX);
+                    (int64_t)shape.num * by.num, (int64_t)shape.den * by.den, INT32_MAX);
     return true;
 }
 

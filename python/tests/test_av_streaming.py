@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -249,3 +250,10 @@ def test_wrong_filters(clip):
     for _ in range(2):
         with pytest.raises(stoker.InvalidArgumentError, match="No such filter: 'nosuch'"):
             list(decoder.streaming_decode_packets(packets.clone()))
+
+
+def test_parts_of_times_that_are_further_apart_than_numbers_go():
+    """Packets at -2^62, 2^63 - 2^56, 100 ms later, and 5 ms."""
+    seed = Path(__file__).parents[2] / "tests/fuzz/demux/corpus/far_stream.mkv"
+    with Demuxer(seed.read_bytes()[4:]) as demuxer:  # four bytes are for the fuzz target
+        assert [len(packets) for packets in demuxer.streaming_demux(duration=1)] == [1, 3]

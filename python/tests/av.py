@@ -76,6 +76,9 @@ def lacking(error: BaseException | None) -> str:
         match = re.search(r"this FFmpeg has no (encoder|decoder) (?:of the name|for) '?(\w+)", str(error))
         if match and isinstance(error, stoker.UnsupportedError) and match[2] not in listed(f"{match[1]}s"):
             return f"this FFmpeg has no {match[1]} '{match[2]}'"
+        for part in getattr(error, "exceptions", ()):  # of a failed pipeline
+            if reason := lacking(part):
+                return reason
         error = error.__cause__ or error.__context__
     return ""
 

@@ -27,6 +27,8 @@ FILTERS = [
     "scale=w=128:h=64:flags=bicubic,format=pix_fmts=rgb24",
     "scale=w=64:h=37:flags=bilinear,format=pix_fmts=rgba",
     "scale=w=320:h=100:flags=lanczos,format=pix_fmts=bgr24",
+    "crop=w=128:h=64:x=9:y=7:exact=1,scale=w=64:h=37:flags=bilinear,format=pix_fmts=rgb24,hflip",
+    "crop=w=64:h=49:x=8:y=6:exact=1,format=pix_fmts=rgba",
 ]
 
 

@@ -208,15 +208,14 @@ static stk_err make_room(stk_video_plan *p, size_t i, const av_result *result, s
     size_t bytes;
     c->picture = result->spec;
     c->each = result->bytes;
-    if (array_spec(c, &spec, &bytes) || bytes > SIZE_MAX - AV_SCALE_ALIGN)
+    if (array_spec(c, &spec, &bytes))
         return stk_av_say(call, STK_ELIMIT, "a clip of %zu frames is too large", c->n);
     if (i > p->current) {
         if (bytes > p->max_bytes) return STK_OK;
         for (size_t k; !fits(p, bytes); forget(p, k))
             if ((k = last_kept(p)) <= i) return STK_OK;
     }
-    if (stk_buffer_new(bytes + AV_SCALE_ALIGN, &c->mem))
-        return stk_av_say(call, STK_ENOMEM, "no memory for frames");
+    if (stk_buffer_new(bytes, &c->mem)) return stk_av_say(call, STK_ENOMEM, "no memory for frames");
     if (i > p->current) set_kept(p, p->kept + bytes);
     return STK_OK;
 }

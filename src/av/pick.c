@@ -194,7 +194,7 @@ static bool found_all(const picking *p, const section *s)
     return !s->missing;
 }
 
-/* All that the decoder can give; STK_EAGAIN, STK_EEND as stk_decoder_frame. */
+/* All that the decoder can give; STK_EAGAIN, STK_EEND as stk_decoder_receive. */
 static stk_err receive_all(picking *p, section *s, stk_av_call *call)
 {
     stk_err err;

@@ -28,7 +28,7 @@ stk_err av_result_init(av_result *out, stk_decoder *d, AVFrame *frame, stk_av_ca
 {
     stk_err err = STK_OK;
     out->frame = frame;
-    out->scaled = d->filter_text && !d->filter.graph && av_scale_fits(&d->scale, frame);
+    out->scaled = d->filter_text && !d->filter.graph && av_scale_fits_array(&d->scale, frame);
     if (out->scaled) {
         av_scale_spec(&d->scale, frame, &out->spec);
     }

@@ -3,39 +3,57 @@
 #include <assert.h>
 #include <string.h>
 
+#include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
 #include <libswscale/swscale.h>
 
 #include "av/module.h"
 
-#define ROW_ALIGN AV_SCALE_ALIGN /* so libswscale takes the same way as into padded rows */
-#define MPEG2_CHROMA 128         /* between two rows, as the filter scale has it for yuv420p */
-#define ROOM_LIMIT (1 << 30)     /* bytes that are promised to one call */
-#define MOST_PIXELS (1 << 14)    /* of a side */
-#define WASTE 4                  /* a block so many times too large is not used */
+#define ROW_ALIGN 64          /* of frames: whoever gets one may rely on it */
+#define BLOCK 16              /* pixels that libswscale writes at once, or fewer */
+#define MPEG2_CHROMA 128      /* between two rows, as the filter scale has it for yuv420p */
+#define ROOM_LIMIT (1 << 30)  /* bytes that are promised to one call */
+#define MOST_PIXELS (1 << 14) /* of a side */
+#define WASTE 4               /* a block so many times too large is not used */
 
 /* --- the text --- */
 
-/* "name=" and a number before `end`; 0: something else. */
-static int number(const char **text, const char *name, char end)
+/* "name=" and a number before `end`; false: something else. */
+static bool number(const char **text, const char *name, char end, int *out)
 {
     const size_t n = strlen(name);
     int value = 0;
-    if (strncmp(*text, name, n) != 0) return 0;
-    const char *at = *text + n;
+    if (strncmp(*text, name, n) != 0) return false;
+    const char *first = *text + n, *at = first;
     for (; *at >= '0' && *at <= '9' && value <= MOST_PIXELS; at++) value = 10 * value + (*at - '0');
-    if (*at != end || value > MOST_PIXELS) return 0;
+    if (at == first || *at != end || value > MOST_PIXELS) return false;
     *text = at + 1;
-    return value;
+    *out = value;
+    return true;
+}
+
+static bool skip(const char **text, const char *word)
+{
+    const size_t n = strlen(word);
+    if (strncmp(*text, word, n) != 0) return false;
+    *text += n;
+    return true;
+}
+
+static bool read_crop(av_scale *s, const char **text)
+{
+    return number(text, "crop=w=", ':', &s->box_width) && s->box_width &&
+           number(text, "h=", ':', &s->box_height) && s->box_height &&
+           number(text, "x=", ':', &s->x) && number(text, "y=", ':', &s->y) &&
+           skip(text, "exact=1,");
 }
 
 static bool read_scale(av_scale *s, const char **text)
 {
     const size_t most = sizeof(s->flags) - 1;
-    s->width = number(text, "scale=w=", ':');
-    s->height = s->width ? number(text, "h=", ':') : 0;
-    if (!s->height || strncmp(*text, "flags=", 6) != 0) return false;
-    *text += 6;
+    if (!number(text, "scale=w=", ':', &s->width) || !s->width ||
+        !number(text, "h=", ':', &s->height) || !s->height || !skip(text, "flags="))
+        return false;
     const size_t n = strspn(*text, "abcdefghijklmnopqrstuvwxyz_");
     if (n > most || (*text)[n] != ',') return false;
     memcpy(s->flags, *text, n);
@@ -49,14 +67,26 @@ static bool in_one_plane(enum AVPixelFormat format)
            format == AV_PIX_FMT_BGRA;
 }
 
+/* A name, and whether what comes is mirrored. */
+static enum AVPixelFormat read_format(av_scale *s, const char *text)
+{
+    char name[32];
+    const size_t n = strcspn(text, ",");
+    if (n >= sizeof(name)) return AV_PIX_FMT_NONE;
+    memcpy(name, text, n);
+    name[n] = '\0';
+    s->mirror = !strcmp(text + n, ",hflip");
+    return s->mirror || !text[n] ? av_get_pix_fmt(name) : AV_PIX_FMT_NONE;
+}
+
 void av_scale_init(av_scale *s, const char *text)
 {
-    static const char format[] = "format=pix_fmts=";
     *s = (av_scale){.format = AV_PIX_FMT_NONE};
     if (!COMPAT_SCALE_ALONE || !text) return;
+    if (strncmp(text, "crop=", 5) == 0 && !read_crop(s, &text)) return;
     if (strncmp(text, "scale=", 6) == 0 && !read_scale(s, &text)) return;
-    if (strncmp(text, format, sizeof(format) - 1) != 0) return;
-    const enum AVPixelFormat found = av_get_pix_fmt(text + sizeof(format) - 1);
+    if (!skip(&text, "format=pix_fmts=")) return;
+    const enum AVPixelFormat found = read_format(s, text);
     if (in_one_plane(found)) s->format = found;
 }
 
@@ -77,22 +107,55 @@ static int bytes_of_pixel(const av_scale *s)
     return s->format == AV_PIX_FMT_RGB24 || s->format == AV_PIX_FMT_BGR24 ? 3 : 4;
 }
 
+static int box_width_of(const av_scale *s, const AVFrame *f)
+{
+    return s->box_width ? s->box_width : f->width;
+}
+
+static int box_height_of(const av_scale *s, const AVFrame *f)
+{
+    return s->box_height ? s->box_height : f->height;
+}
+
 static int width_of(const av_scale *s, const AVFrame *f)
 {
-    return s->width ? s->width : f->width;
+    return s->width ? s->width : box_width_of(s, f);
 }
 
 static int height_of(const av_scale *s, const AVFrame *f)
 {
-    return s->height ? s->height : f->height;
+    return s->height ? s->height : box_height_of(s, f);
+}
+
+/* Whether the box is in the picture, and begins with a whole element in each plane, where the
+ * filter crop looks for it. */
+static bool has_box(const av_scale *s, const AVFrame *f)
+{
+    const AVPixFmtDescriptor *d = av_pix_fmt_desc_get((enum AVPixelFormat)f->format);
+    if (!s->box_width) return true;
+    if (!d || d->flags & (AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_BAYER))
+        return false;
+    const bool even = s->x % (1 << d->log2_chroma_w) == 0;
+    const bool planes = av_pix_fmt_count_planes((enum AVPixelFormat)f->format) == d->nb_components;
+    if (d->log2_chroma_w && !(planes && (even || d->comp[1].step == 1))) return false;
+    return s->x <= f->width - s->box_width && s->y <= f->height - s->box_height;
+}
+
+static bool can(const av_scale *s, const AVFrame *f)
+{
+    return s->format != AV_PIX_FMT_NONE && f->format != s->format && !f->hw_frames_ctx &&
+           f->width > 0 && f->height > 0 && has_box(s, f) &&
+           sws_isSupportedInput((enum AVPixelFormat)f->format);
 }
 
 bool av_scale_fits(const av_scale *s, const AVFrame *f)
 {
-    if (s->format == AV_PIX_FMT_NONE || f->format == s->format || f->hw_frames_ctx) return false;
-    const int row = width_of(s, f) * bytes_of_pixel(s);
-    return f->width > 0 && f->height > 0 && row % ROW_ALIGN == 0 &&
-           sws_isSupportedInput((enum AVPixelFormat)f->format);
+    return can(s, f) && width_of(s, f) * bytes_of_pixel(s) % ROW_ALIGN == 0;
+}
+
+bool av_scale_fits_array(const av_scale *s, const AVFrame *f)
+{
+    return can(s, f) && width_of(s, f) % BLOCK == 0;
 }
 
 static bool alike(const AVFrame *a, const AVFrame *b)
@@ -126,12 +189,9 @@ static int set_up(av_scale *s, const AVFrame *f)
     const struct {
         const char *name;
         int value;
-    } opts[] = {{"srcw", f->width},
-                {"srch", f->height},
-                {"src_format", f->format},
-                {"dstw", width_of(s, f)},
-                {"dsth", height_of(s, f)},
-                {"dst_format", s->format},
+    } opts[] = {{"srcw", box_width_of(s, f)},   {"srch", box_height_of(s, f)},
+                {"src_format", f->format},      {"dstw", width_of(s, f)},
+                {"dsth", height_of(s, f)},      {"dst_format", s->format},
                 {"src_v_chr_pos", MPEG2_CHROMA}};
     const size_t n = sizeof(opts) / sizeof(*opts) - (f->format != AV_PIX_FMT_YUV420P);
     int rc = 0;
@@ -223,8 +283,8 @@ static bool place(av_scale *s, const AVFrame *f, const av_room *room)
     s->used += picture;
     const AVRational shape = f->sample_aspect_ratio;
     AVRational by; /* reduced first, so that no product is too large */
-    (void)av_reduce(&by.num, &by.den, (int64_t)height * f->width, (int64_t)width * f->height,
-                    INT32_MAX);
+    (void)av_reduce(&by.num, &by.den, (int64_t)height * box_width_of(s, f),
+                    (int64_t)width * box_height_of(s, f), INT32_MAX);
     (void)av_reduce(&to->sample_aspect_ratio.num, &to->sample_aspect_ratio.den,
                     (int64_t)shape.num * by.num, (int64_t)shape.den * by.den, INT32_MAX);
     return true;
@@ -237,11 +297,40 @@ void av_scale_spec(const av_scale *s, const AVFrame *f, stk_spec *out)
                       .shape = {height_of(s, f), width_of(s, f), bytes_of_pixel(s)}};
 }
 
+/* Where the box begins in each plane. */
+static void find_box(const av_scale *s, const AVFrame *f, const uint8_t *out[4])
+{
+    const AVPixFmtDescriptor *d = av_pix_fmt_desc_get((enum AVPixelFormat)f->format);
+    int steps[4];
+    av_image_fill_max_pixsteps(steps, NULL, d);
+    for (int i = 0; i < 4; i++) {
+        const bool chroma = i == 1 || i == 2;
+        const ptrdiff_t x = s->x >> (chroma ? d->log2_chroma_w : 0);
+        const ptrdiff_t y = s->y >> (chroma ? d->log2_chroma_h : 0);
+        out[i] = f->data[i] ? f->data[i] + y * f->linesize[i] + x * steps[i] : NULL;
+    }
+}
+
+static void mirror(uint8_t *row, ptrdiff_t size, int height, int pixel)
+{
+    for (int y = 0; y < height; y++, row += size)
+        for (uint8_t *a = row, *b = row + size - pixel; a < b; a += pixel, b -= pixel)
+            for (int i = 0; i < pixel; i++) {
+                const uint8_t byte = a[i];
+                a[i] = b[i];
+                b[i] = byte;
+            }
+}
+
 static int convert(av_scale *s, const AVFrame *f, uint8_t *dst)
 {
-    const int row = width_of(s, f) * bytes_of_pixel(s);
-    return sws_scale(s->sws, (const uint8_t *const *)f->data, f->linesize, 0, f->height,
-                     (uint8_t *const[4]){dst}, (const int[4]){row});
+    const uint8_t *box[4];
+    const int pixel = bytes_of_pixel(s), row = width_of(s, f) * pixel;
+    find_box(s, f, box);
+    const int rc = sws_scale(s->sws, box, f->linesize, 0, box_height_of(s, f),
+                             (uint8_t *const[4]){dst}, (const int[4]){row});
+    if (rc >= 0 && s->mirror) mirror(dst, row, height_of(s, f), pixel);
+    return rc;
 }
 
 static stk_err failed(int rc, const AVFrame *f, stk_av_call *call)

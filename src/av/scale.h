@@ -1,8 +1,12 @@
 /*
  * av_scale: pictures converted by libswscale alone, into memory that becomes their array.
  *
- * It does what the filters [scale=w=W:h=H:flags=F,]format=pix_fmts=P do, to the bit, for pixels of
- * whole bytes in one plane and rows of whole cache lines; the rest is av_filter's.
+ * It does what the filters
+ *
+ *     [crop=w=W:h=H:x=X:y=Y:exact=1,][scale=w=W:h=H:flags=F,]format=pix_fmts=P[,hflip]
+ *
+ * do, to the bit, for pixels of whole bytes in one plane; the rest is av_filter's.  Frames have
+ * rows of whole cache lines, as others of FFmpeg's; an array's are of whole blocks of pixels.
  *
  *     block  [picture][picture][picture]...      one block for what one call decodes
  *
@@ -19,9 +23,11 @@
 struct SwsContext;
 
 typedef struct av_scale {
-    enum AVPixelFormat format; /* AV_PIX_FMT_NONE: the filters are others */
-    int width, height;         /* 0: as the picture has them */
-    char flags[16];            /* of libswscale; empty: its own */
+    enum AVPixelFormat format;       /* AV_PIX_FMT_NONE: the filters are others */
+    int x, y, box_width, box_height; /* what is scaled; 0: all of the picture */
+    int width, height;               /* 0: as the box has them */
+    char flags[16];                  /* of libswscale; empty: its own */
+    bool mirror;
 
     struct SwsContext *sws;
     AVFrame *like; /* the properties it was made for */
@@ -39,8 +45,9 @@ void av_scale_set_colors(struct SwsContext *sws, const AVFrame *frame);
 void av_scale_init(av_scale *s, const char *filters);
 void av_scale_fini(av_scale *s);
 
-/* Whether it can do this picture. */
+/* Whether it can do this picture, as a frame, and into an array. */
 bool av_scale_fits(const av_scale *s, const AVFrame *frame);
+bool av_scale_fits_array(const av_scale *s, const AVFrame *frame);
 
 /* What to make room for, if a block begins: the smaller of the two, but one picture. */
 typedef struct av_room {
@@ -54,9 +61,9 @@ STK_NODISCARD stk_err av_scale_push(av_scale *s, const AVFrame *frame, const av_
 /* The array that the picture becomes. */
 void av_scale_spec(const av_scale *s, const AVFrame *frame, stk_spec *out);
 
-/* The same to memory of the caller's, aligned to AV_SCALE_ALIGN, with so many bytes behind it that
- * are the caller's, too, and stay as they are: rows, and so pictures, are whole multiples of it. */
-#define AV_SCALE_ALIGN 64
+/* The same of what fits an array to memory of the caller's, aligned to AV_SCALE_ALIGN.  Pictures
+ * are whole multiples of it, so that they may follow each other; nothing behind is written. */
+#define AV_SCALE_ALIGN 16
 STK_NODISCARD stk_err av_scale_into(av_scale *s, const AVFrame *frame, uint8_t *dst,
                                     stk_av_call *call);
 

@@ -127,6 +127,29 @@ STK_API STK_NODISCARD stk_err stk_decoder_pick(stk_decoder *decoder, const stk_p
                                                const size_t *indices, size_t n, stk_frames **out,
                                                stk_diag *diag);
 
+/* Which frames of a video are wanted, and where they go. */
+typedef struct stk_frames_wanted {
+    const int64_t *times;   /* [num] when each is shown, in the codec's time base; NULL: any time */
+    const int64_t *numbers; /* [num] of each, counted from 0 in the window; NULL: any number */
+    size_t num;             /* both rise */
+    const size_t *pick;     /* [n] rising: which of them each picture of the array is; all are */
+    size_t n;
+} stk_frames_wanted;
+
+/* The array (n, height, width, components) straight into `dst`, of `size` bytes, aligned to 16: no
+ * frame lies between the decoder's and it.  Filters that make that possible are
+ *
+ *     [crop=w=W:h=H:x=X:y=Y:exact=1,][scale=w=W:h=H:flags=F,]format=pix_fmts=P[,hflip]
+ *
+ * with rgb24, bgr24, rgba or bgra, and rows of 16, 32, 48... pixels.  It begins anew before and
+ * afterwards, and drops what waits.
+ * STK_EUNSUPPORTED: other filters, or frames of another size or format, or an FFmpeg later than 6,
+ * whose filters know more: decode.  STK_ENOTFOUND: another frame came in the place of one that is
+ * wanted, or none.  Other failures as stk_decoder_decode; `dst` may hold anything after one. */
+STK_API STK_NODISCARD stk_err stk_decoder_fill(stk_decoder *decoder, stk_packets *packets,
+                                               const stk_frames_wanted *wanted, void *dst,
+                                               size_t size, stk_diag *diag);
+
 /* Packets that could not be decoded, since it was made.  Any thread. */
 STK_API size_t stk_decoder_failed(const stk_decoder *decoder);
 

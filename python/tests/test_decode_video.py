@@ -110,6 +110,25 @@ def test_sizes(files):
         assert np.array_equal(got[0], whole(path, f"scale=w=32:h=24:flags={theirs},format=pix_fmts=rgb24")[:3])
 
 
+@pytest.mark.parametrize("name", VIDEOS)
+@pytest.mark.parametrize("filter", ["bilinear", "bicubic"])
+def test_clips_that_libswscale_writes_into_the_batch(files, name, filter):
+    """Rows of 16, 32, 48... pixels need no filters of FFmpeg's, but are what those give."""
+    for height, width, flip in ((24, 48, False), (37, 112, True), (48, 64, True)):
+        text = f"null,scale=w={width}:h={height}:flags={filter},format=pix_fmts=rgb24{',hflip' if flip else ''}"
+        everything = whole(files[name], text)
+        size = {"size": (height, width), "filter": filter, "flip": float(flip)}
+        total = len(everything)
+        for op, index in (
+            (ops.decode_video(5, stride=3, where="middle", **size), range((total - 13) // 2, total, 3)[:5]),
+            (ops.decode_video(7, where="all", **size), [(2 * i + 1) * total // 14 for i in range(7)]),
+            (ops.decode_video(4, stride=total - 1, short="repeat", **size), [0, *[total - 1] * 3]),
+            (ops.decode_video(None, stride=2, **size), range(0, total, 2)),
+        ):
+            got = clips([files[name]] * 3, op)
+            assert all(np.array_equal(clip, everything[index]) for clip in got)
+
+
 def test_center_crop(files):
     path = files["h264.mp4"]
     got = clips([path], ops.decode_video(3, size=(21, 23), crop="center", resize=36))

@@ -258,6 +258,26 @@ stk_err mod_decoder_pick(stk_decoder *d, const stk_packets *packets, const size_
     return err;
 }
 
+stk_err mod_decoder_fill(stk_decoder *d, stk_packets *packets, const stk_frames_wanted *wanted,
+                         void *dst, size_t size, stk_diag *diag)
+{
+    stk_err err = enter(d, diag);
+    if (err) return err;
+    stk_av_call call;
+    stk_av_enter(&call, diag);
+    d->late = STK_OK;
+    stk_decoder_pop_all(d);
+    stk_decoder_begin(d);
+    err = put(d, packets, diag);
+    if (!err) err = put(d, NULL, diag);
+    if (!err) err = stk_decoder_write(d, wanted, dst, size, &call);
+    stk_decoder_pop_all(d);
+    stk_decoder_begin(d);
+    stk_av_leave(&call);
+    leave(d);
+    return err;
+}
+
 size_t mod_decoder_failed(const stk_decoder *d)
 {
     return atomic_load_explicit(&d->failed_ever, memory_order_relaxed);

@@ -56,6 +56,10 @@ struct stk_decoder {
 STK_NODISCARD stk_err stk_decoder_run(stk_decoder *decoder, size_t max_frames, size_t max_bytes,
                                       stk_frames *out, stk_av_call *call);
 
+/* The next frame of what waits into decoder->frame, in the window, before the filters.  STK_EAGAIN,
+ * STK_EEND, and errors: as above. */
+STK_NODISCARD stk_err stk_decoder_frame(stk_decoder *decoder, stk_av_call *call);
+
 /* Lets go of the first that waits, or of all of them. */
 void stk_decoder_pop(stk_decoder *decoder);
 void stk_decoder_pop_all(stk_decoder *decoder);
@@ -67,6 +71,11 @@ void stk_decoder_begin(stk_decoder *decoder);
 STK_NODISCARD stk_err stk_decoder_collect(stk_decoder *decoder, const stk_packets *packets,
                                           const size_t *indices, size_t n, stk_frames *out,
                                           stk_av_call *call);
+
+/* What stk_decoder_fill does of packets that wait, with their end behind them; `begin` afterwards.
+ */
+STK_NODISCARD stk_err stk_decoder_write(stk_decoder *decoder, const stk_frames_wanted *wanted,
+                                        uint8_t *dst, size_t size, stk_av_call *call);
 
 /* --- for those who go on by themselves --- */
 

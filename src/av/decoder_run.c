@@ -201,8 +201,7 @@ stk_err stk_decoder_receive(stk_decoder *d, stk_av_call *call)
     }
 }
 
-/* The next frame into d->frame, before the filters. */
-static stk_err next_frame(stk_decoder *d, stk_av_call *call)
+stk_err stk_decoder_frame(stk_decoder *d, stk_av_call *call)
 {
     for (;;) {
         stk_err err = stk_decoder_receive(d, call);
@@ -255,7 +254,7 @@ static stk_err produce(stk_decoder *d, stk_frames *out, stk_av_call *call)
         stk_err err = d->filter_text ? av_filter_get(&d->filter, &input, out, call) : STK_EAGAIN;
         if (err != STK_EAGAIN) return err;
         if (!d->held) {
-            err = next_frame(d, call);
+            err = stk_decoder_frame(d, call);
             if (err == STK_EEND && av_filter_open(&d->filter)) {
                 if ((err = av_filter_end(&d->filter, &input, call))) return err;
                 continue;

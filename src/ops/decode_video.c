@@ -29,6 +29,8 @@ typedef struct clip {
     stk_ratio time_base;
     char *filter; /* text, `size` bytes of room */
     size_t used, size;
+    stk_tensor slot; /* where it goes, */
+    size_t bytes;    /* so many */
 } clip;
 
 static void clip_fini(clip *c)
@@ -123,18 +125,56 @@ static stk_err window_of(const clip *c, stk_window *out, stk_diag *diag)
     return STK_OK;
 }
 
+/* What all ways of decoding have in common. */
+static stk_err begin(clip *c, const shared *s, bool select, stk_window *window, stk_media_opts *out,
+                     stk_diag *diag)
+{
+    stk_err err = make_filter(c, s, select, diag);
+    if (!err && c->times) err = window_of(c, window, diag);
+    *out = (stk_media_opts){.window = c->times ? window : NULL,
+                            .filter = c->filter,
+                            .strict = true,
+                            .max_frames = select ? (int64_t)c->picks.num : 0,
+                            .max_pixels = c->o->picture.max_pixels};
+    return err;
+}
+
 static stk_err decode(clip *c, const shared *s, bool select, stk_frames **out, stk_diag *diag)
 {
     stk_window window;
-    stk_media_opts opts = {.strict = true, .max_pixels = c->o->picture.max_pixels};
+    stk_media_opts opts;
     *out = NULL;
-    stk_err err = make_filter(c, s, select, diag);
-    if (!err && c->times) err = window_of(c, &window, diag);
-    if (err) return err;
-    if (c->times) opts.window = &window;
-    if (select) opts.max_frames = (int64_t)c->picks.num;
-    opts.filter = c->filter;
-    return stk_media_decode(&c->file, &opts, out, diag);
+    const stk_err err = begin(c, s, select, &window, &opts, diag);
+    return err ? err : stk_media_decode(&c->file, &opts, out, diag);
+}
+
+/* Straight into the slot.  STK_EUNSUPPORTED: that cannot be.  STK_ENOTFOUND: packets that show
+ * nothing were counted as frames. */
+static stk_err fill(clip *c, const shared *s, stk_diag *diag)
+{
+    const stk_frame_picks *p = &c->picks;
+    stk_window window;
+    stk_media_opts opts;
+    int64_t *times = stk_alloc_zero(p->num, sizeof(*times));
+    int64_t *numbers = stk_alloc_zero(p->num, sizeof(*numbers));
+    stk_err err = STK_ENOMEM;
+    if (!times || !numbers)
+        stk_diag_set(diag, err, "no memory for times");
+    else
+        err = begin(c, s, false, &window, &opts, diag);
+    for (size_t i = 0; i < p->num && !err; i++) {
+        times[i] = c->times ? c->times[p->index[i]] : 0;
+        numbers[i] = p->index[i] - (c->times ? p->index[0] : 0);
+    }
+    const stk_frames_wanted how = {.times = c->times ? times : NULL,
+                                   .numbers = p->step || !c->times ? numbers : NULL,
+                                   .num = p->num,
+                                   .pick = p->pick,
+                                   .n = p->n};
+    if (!err) err = stk_media_fill(&c->file, &opts, &how, c->slot.data, c->bytes, diag);
+    stk_free(times);
+    stk_free(numbers);
+    return err;
 }
 
 /* Whether these are just the frames that were selected. */
@@ -178,15 +218,16 @@ static bool is_identity(const stk_frame_picks *p)
     return p->n == p->num; /* each is taken at least once, and in order */
 }
 
-/* The clip, each frame as often as it is wanted. */
-static stk_err decode_clip(clip *c, const shared *s, stk_frames **out, stk_diag *diag)
+/* The clip, each frame as often as it is wanted.  `miscounted`: that is known already. */
+static stk_err decode_clip(clip *c, const shared *s, bool miscounted, stk_frames **out,
+                           stk_diag *diag)
 {
     bool exact = false;
     stk_frames *frames = NULL;
-    stk_err err = decode(c, s, true, &frames, diag);
-    if (!err) err = is_exact(c, frames, &exact, diag);
+    stk_err err = miscounted ? STK_OK : decode(c, s, true, &frames, diag);
+    if (!err && frames) err = is_exact(c, frames, &exact, diag);
     if (!err && !exact) {
-        stk_frames_unref(&frames);
+        if (frames) stk_frames_unref(&frames);
         err = decode(c, s, false, &frames, diag);
         if (!err) err = pick_by_time(c, frames, c->picks.pick, diag);
     }
@@ -207,24 +248,17 @@ static stk_spec spec_of(const stk_video_opts *o, size_t frames, int32_t width, i
         .dtype = STK_UINT8, .ndim = 4, .shape = {(int64_t)frames, height, width, channels}};
 }
 
-static stk_err store(const clip *c, const shared *s, stk_item *item, size_t part,
-                     const stk_frames *frames, stk_diag *diag)
+/* Frames that were made elsewhere. */
+static stk_err copy(const clip *c, const stk_frames *frames, stk_diag *diag)
 {
-    const stk_spec spec = spec_of(c->o, c->picks.n, s->geometry.width, s->geometry.height);
+    const stk_spec spec = stk_tensor_spec(&c->slot);
     stk_spec got;
-    stk_tensor t;
-    size_t bytes = 0;
-    stk_err err = stk_frames_spec(&frames, 1, false, &got, diag);
+    const stk_err err = stk_frames_spec(&frames, 1, false, &got, diag);
     if (err) return err;
     if (!stk_spec_equal(&got, &spec))
         return stk_diag_set(diag, STK_EUNSUPPORTED,
                             "the frames change their size: give the clip one with size");
-    err = stk_spec_bytes(&spec, &bytes);
-    if (!err) err = stk_item_new_array(item, part, &spec, &t);
-    if (err) return stk_diag_set(diag, err, "no place for the frames: %s", stk_err_str(err));
-    err = stk_frames_copy(&frames, 1, t.data, bytes, diag);
-    if (!err) stk_item_commit_array(item, part);
-    return err;
+    return stk_frames_copy(&frames, 1, c->slot.data, c->bytes, diag);
 }
 
 static void draw_of_item(void *ctx, uint32_t n, uint32_t out[4])
@@ -251,31 +285,41 @@ static stk_err decide(const clip *c, stk_item *item, shared *s, stk_diag *diag)
     return STK_OK;
 }
 
-static stk_err check_bytes(const clip *c, const shared *s, stk_diag *diag)
+static stk_err find_place(clip *c, const shared *s, stk_item *item, size_t part, stk_diag *diag)
 {
     const stk_spec spec = spec_of(c->o, c->picks.n, s->geometry.width, s->geometry.height);
-    size_t bytes;
-    stk_err err = stk_spec_bytes(&spec, &bytes);
-    if (!err && bytes > c->o->max_bytes) err = STK_ELIMIT;
-    if (!err) return STK_OK;
-    return stk_diag_set(diag, err, "%zu frames of %d x %d: the limit is %zu bytes, max_bytes",
-                        c->picks.n, (int)s->geometry.width, (int)s->geometry.height,
-                        c->o->max_bytes);
+    stk_err err = stk_spec_bytes(&spec, &c->bytes);
+    if (!err && c->bytes > c->o->max_bytes) err = STK_ELIMIT;
+    if (err)
+        return stk_diag_set(diag, err, "%zu frames of %d x %d: the limit is %zu bytes, max_bytes",
+                            c->picks.n, (int)s->geometry.width, (int)s->geometry.height,
+                            c->o->max_bytes);
+    err = stk_item_new_array(item, part, &spec, &c->slot);
+    return err ? stk_diag_set(diag, err, "no place for the frames: %s", stk_err_str(err)) : err;
+}
+
+static stk_err decode_into(clip *c, const shared *s, stk_diag *diag)
+{
+    stk_frames *frames = NULL;
+    stk_err err = fill(c, s, diag);
+    if (err != STK_EUNSUPPORTED && err != STK_ENOTFOUND) return err;
+    err = decode_clip(c, s, err == STK_ENOTFOUND, &frames, diag);
+    if (!err) err = copy(c, frames, diag);
+    if (frames) stk_frames_unref(&frames);
+    return err;
 }
 
 static stk_err decode_part(const stk_video_opts *o, stk_item *item, size_t part, shared *s,
                            stk_diag *diag)
 {
     clip c = {.o = o};
-    stk_frames *frames = NULL;
     stk_err err = stk_media_open(item, part, STK_MEDIA_VIDEO, &c.file, diag);
     if (!err) err = count_frames(&c, diag);
     if (!err) err = decide(&c, item, s, diag);
     if (!err) err = stk_frame_picks_make(o, item, (int64_t)c.total, &s->start, &c.picks, diag);
-    if (!err) err = check_bytes(&c, s, diag);
-    if (!err) err = decode_clip(&c, s, &frames, diag);
-    if (!err) err = store(&c, s, item, part, frames, diag);
-    if (frames) stk_frames_unref(&frames);
+    if (!err) err = find_place(&c, s, item, part, diag);
+    if (!err) err = decode_into(&c, s, diag);
+    if (!err) stk_item_commit_array(item, part);
     clip_fini(&c);
     return err;
 }

@@ -32,4 +32,9 @@ typedef struct stk_media_opts {
 STK_NODISCARD stk_err stk_media_decode(const stk_media_file *f, const stk_media_opts *opts,
                                        stk_frames **out, stk_diag *diag);
 
+/* Straight into `dst`, as stk_decoder_fill, which takes no opts->max_frames. */
+STK_NODISCARD stk_err stk_media_fill(const stk_media_file *f, const stk_media_opts *opts,
+                                     const stk_frames_wanted *wanted, void *dst, size_t size,
+                                     stk_diag *diag);
+
 #endif /* STK_OPS_MEDIA_H */

@@ -13,6 +13,7 @@ from bench.proc import Failed
 from bench.rows import (
     arrays,
     augment,
+    cuts,
     files,
     first,
     media,
@@ -55,10 +56,12 @@ ROWS: dict[str, Callable[[Context], list[Row]]] = {
     "clips": media.measure_clips,
     "clips-2h": media.measure_long,
     "audio": media.measure_audio,
+    "lane-video": cuts.measure_video,
+    "lane-audio": cuts.measure_audio,
 }
 
 NO_IMAGES = frozenset(name for name in ROWS if name.startswith("py-")) | {
-    "audio", "augment", "clips", "clips-2h", "noop", "npz", "subprocess", "tar", "video", "wav",
+    "audio", "augment", "clips", "clips-2h", "lane-audio", "lane-video", "noop", "npz", "subprocess", "tar", "video", "wav",
 }  # fmt: skip
 
 

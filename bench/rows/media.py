@@ -28,7 +28,7 @@ def made(name: str, *words: str) -> Path:
     path = OUTPUT / "media" / name
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial_path = path.with_name("partial-" + name)
+        partial_path = path.with_name("partial-" + path.name)
         subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-y", *words, str(partial_path)], check=True)
         partial_path.rename(path)
     return path

@@ -47,14 +47,14 @@ def once(path: str, command: Sequence[str]) -> bytes:
     return kept.read_bytes()
 
 
-def raw_frames(path: str, small: bool, indices: Sequence[int], height: int = 0) -> Array:
-    """Some frames as the ffmpeg command gives them; by default of 720p or 1080p."""
+def raw_frames(path: str, small: bool, indices: Sequence[int], height: int = 0, side: int = SMALL) -> Array:
+    """Some frames as the ffmpeg command gives them; by default of 720p or 1080p.  `small`: `side` pixels wide and high."""
     chosen = "+".join(f"eq(n,{i})" for i in indices)
-    scale = f",scale={SMALL}:{SMALL}" if small else ""
+    scale = f",scale={side}:{side}" if small else ""
     command = [*FFMPEG, "-i", path, "-vf", f"select='{chosen}'{scale}", "-vsync", "0"]
     pixels = np.frombuffer(once(path, [*command, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]), np.uint8)
     if not height:
-        height = SMALL if small else {1280 * 720: 720, 1920 * 1080: 1080}[pixels.size // 3 // len(indices)]
+        height = side if small else {1280 * 720: 720, 1920 * 1080: 1080}[pixels.size // 3 // len(indices)]
     return pixels.reshape(len(indices), height, -1, 3)
 
 
@@ -203,10 +203,15 @@ def audio_reader(package: str, path: str) -> Callable[[], Array]:
     return lambda: io.to_numpy(io.load_audio(path))
 
 
+def samples_of(path: str) -> Array:
+    """(2, time) of float32, as the ffmpeg command gives them."""
+    command = [*FFMPEG, "-i", path, "-f", "f32le", "-c:a", "pcm_f32le", "-"]
+    return np.frombuffer(once(path, command), np.float32).reshape(-1, 2).T
+
+
 def audio(o: Options) -> Result:
     """`items` times a file as float32; the last is compared with what the ffmpeg command gives."""
-    command = [*FFMPEG, "-i", o.path, "-f", "f32le", "-c:a", "pcm_f32le", "-"]
-    wanted = np.frombuffer(once(o.path, command), np.float32).reshape(-1, 2).T
+    wanted = samples_of(o.path)
     read = audio_reader(o.package, o.path)
     got = read()
     cpu, start = cpu_seconds(), time.perf_counter()

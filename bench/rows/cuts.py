@@ -44,5 +44,5 @@ def measure_audio(context: Context) -> list[Row]:
     if isinstance(found, str):
         row.notes.append(f"Not measured: soundfile: {found}")
     items = 64 if context.effort.rounds < 9 else 320
-    compare(context, row, "cuts.audio", {kind: (sounds(kind), {"items": items, "seconds": 10}) for kind in ("flac", "mp3")}, others)
+    compare(context, row, "cuts.audio", {kind: (sounds(kind), {"items": items, "seconds": 10}) for kind in ("flac",)}, others)
     return [row]

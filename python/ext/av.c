@@ -1,6 +1,7 @@
 #include "av.h"
 
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
     PyObject_HEAD
@@ -111,6 +112,22 @@ void ext_av_enter(void)
 void ext_av_exit(void)
 {
     left = PyEval_SaveThread();
+}
+
+/* An exception that is there already is of a file's functions. */
+bool ext_av_signal_raised(void *ctx)
+{
+    (void)ctx;
+    if (gettid() != getpid()) return false;
+    ext_av_enter();
+    const bool raised = PyErr_Occurred() || PyErr_CheckSignals() < 0;
+    ext_av_exit();
+    return raised;
+}
+
+PyObject *ext_av_failed(stk_err err, const stk_diag *diag)
+{
+    return PyErr_Occurred() ? NULL : ext_raise(err, diag);
 }
 
 /* --- what FFmpeg this is --- */

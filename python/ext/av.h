@@ -58,6 +58,13 @@ void ext_av_attach(ext_av_scope *scope);
 void ext_av_enter(void);
 void ext_av_exit(void);
 
+/* For stk_av_interrupt, detached: on the main thread, whether a signal's handler raised. */
+bool ext_av_signal_raised(void *ctx);
+
+/* NULL with what Python functions and handlers of signals raised meanwhile, or the library's error.
+ */
+PyObject *ext_av_failed(stk_err err, const stk_diag *diag);
+
 /* av_file.c: a reader over a Python object that has read(). */
 
 typedef struct ext_av_file ext_av_file;

@@ -3,13 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-/* Raises what a file's functions raised meanwhile, or what the library says. */
-static PyObject *failed(stk_err err, const stk_diag *diag)
-{
-    return PyErr_Occurred() ? NULL : ext_raise(err, diag);
-}
 
 /* --- opening --- */
 
@@ -40,18 +33,6 @@ static bool prepare(PyObject *module, opening *o)
     return true;
 }
 
-/* What a signal's handler raises ends what the main thread waits for.  An exception that is there
- * already is of a file's functions. */
-static bool signal_raised(void *ctx)
-{
-    (void)ctx;
-    if (gettid() != getpid()) return false;
-    ext_av_enter();
-    const bool raised = PyErr_Occurred() || PyErr_CheckSignals() < 0;
-    ext_av_exit();
-    return raised;
-}
-
 static PyObject *open_demuxer(PyObject *module, opening *o)
 {
     stk_demuxer *demuxer;
@@ -64,7 +45,7 @@ static PyObject *open_demuxer(PyObject *module, opening *o)
     ext_av_detach(&scope);
     const stk_err err = stk_demuxer_open(&input, &o->opts, &demuxer, &diag);
     ext_av_attach(&scope);
-    if (err) return failed(err, &diag);
+    if (err) return ext_av_failed(err, &diag);
     if (PyErr_Occurred()) { /* FFmpeg got over what a read raised; nobody else shall */
         stk_demuxer_free(&demuxer);
         return NULL;
@@ -88,7 +69,7 @@ static PyObject *av_open(PyObject *module, PyObject *args, PyObject *kwargs)
     if (path != Py_None && !(o.path = PyBytes_AsString(path))) return NULL;
     if (!ext_timeout(timeout, &o.opts.timeout)) return NULL;
     if (!o.opts.timeout) o.opts.timeout = 1; /* at once; the library's 0 is its default */
-    o.opts.interrupt.wanted = signal_raised;
+    o.opts.interrupt.wanted = ext_av_signal_raised;
     o.opts.buffer_size = (size_t)buffer_size;
     o.opts.max_bytes = (size_t)max_bytes;
     PyObject *handle = prepare(module, &o) ? open_demuxer(module, &o) : NULL;
@@ -154,7 +135,7 @@ static PyObject *av_read(PyObject *module, PyObject *args)
     const stk_err err = stk_demuxer_read(d, (stk_media)media, span == Py_None ? NULL : &window, bsf,
                                          &packets, &diag);
     ext_av_attach(&scope);
-    if (err) return failed(err, &diag);
+    if (err) return ext_av_failed(err, &diag);
     if (!PyErr_Occurred()) return ext_av_give(module, EXT_AV_PACKETS, packets, NULL);
     stk_packets_unref(&packets);
     return NULL;
@@ -207,7 +188,7 @@ static PyObject *av_next(PyObject *module, PyObject *args)
                                          (size_t)count, packets, &diag);
     ext_av_attach(&scope);
     if (err == STK_EEND && !PyErr_Occurred()) Py_RETURN_NONE;
-    if (err) return failed(err, &diag);
+    if (err) return ext_av_failed(err, &diag);
     PyObject *list = list_of(module, packets, n);
     if (list && PyErr_Occurred()) Py_CLEAR(list);
     return list;

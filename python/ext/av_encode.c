@@ -29,10 +29,14 @@ static PyObject *av_frames_over(PyObject *module, PyObject *args)
 static PyObject *av_muxer(PyObject *module, PyObject *args)
 {
     const char *url;
-    stk_mux_opts opts = {0};
+    PyObject *timeout;
+    stk_mux_opts opts = {.interrupt = {.wanted = ext_av_signal_raised}};
     stk_muxer *muxer;
     stk_diag diag;
-    if (!PyArg_ParseTuple(args, "yzz:av_muxer", &url, &opts.format, &opts.protocols)) return NULL;
+    if (!PyArg_ParseTuple(args, "yzzO:av_muxer", &url, &opts.format, &opts.protocols, &timeout))
+        return NULL;
+    if (!ext_timeout(timeout, &opts.timeout)) return NULL;
+    if (!opts.timeout) opts.timeout = 1; /* at once; the library's 0 is its default */
     const stk_err err = stk_muxer_new(url, &opts, &muxer, &diag);
     return err ? ext_raise(err, &diag) : ext_av_give(module, EXT_AV_MUXER, muxer, NULL);
 }
@@ -111,21 +115,28 @@ static PyObject *av_muxer_codec(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* What a handler of a signal raised is raised, whatever came of the call. */
+static PyObject *wrote(stk_err err, const stk_diag *diag)
+{
+    if (err) return ext_av_failed(err, diag);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
 static PyObject *av_muxer_open(PyObject *module, PyObject *args)
 {
     PyObject *op, *options;
     stk_diag diag;
     stk_err err;
+    ext_av_scope scope;
     if (!PyArg_ParseTuple(args, "OO:av_muxer_open", &op, &options)) return NULL;
     stk_muxer *muxer = ext_av_borrow(module, op, EXT_AV_MUXER);
     const char **texts = muxer ? ext_av_texts(options) : NULL;
     if (!texts) return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    ext_av_detach(&scope);
     err = stk_muxer_open(muxer, texts, &diag);
-    Py_END_ALLOW_THREADS
+    ext_av_attach(&scope);
     PyMem_Free(texts);
-    if (err) return ext_raise(err, &diag);
-    Py_RETURN_NONE;
+    return wrote(err, &diag);
 }
 
 static PyObject *av_muxer_write(PyObject *module, PyObject *args)
@@ -134,28 +145,28 @@ static PyObject *av_muxer_write(PyObject *module, PyObject *args)
     Py_ssize_t stream;
     stk_diag diag;
     stk_err err;
+    ext_av_scope scope;
     if (!PyArg_ParseTuple(args, "OnO:av_muxer_write", &op, &stream, &from)) return NULL;
     stk_muxer *muxer = ext_av_borrow(module, op, EXT_AV_MUXER);
     const stk_packets *packets = muxer ? ext_av_borrow(module, from, EXT_AV_PACKETS) : NULL;
     if (!packets) return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    ext_av_detach(&scope);
     err = stk_muxer_write(muxer, (size_t)stream, packets, &diag);
-    Py_END_ALLOW_THREADS
-    if (err) return ext_raise(err, &diag);
-    Py_RETURN_NONE;
+    ext_av_attach(&scope);
+    return wrote(err, &diag);
 }
 
 static PyObject *finish(PyObject *module, PyObject *op, stk_err (*call)(stk_muxer *, stk_diag *))
 {
     stk_diag diag;
     stk_err err;
+    ext_av_scope scope;
     stk_muxer *muxer = ext_av_borrow(module, op, EXT_AV_MUXER);
     if (!muxer) return NULL;
-    Py_BEGIN_ALLOW_THREADS
+    ext_av_detach(&scope);
     err = call(muxer, &diag);
-    Py_END_ALLOW_THREADS
-    if (err) return ext_raise(err, &diag);
-    Py_RETURN_NONE;
+    ext_av_attach(&scope);
+    return wrote(err, &diag);
 }
 
 static PyObject *av_muxer_flush(PyObject *module, PyObject *op)
@@ -166,6 +177,14 @@ static PyObject *av_muxer_flush(PyObject *module, PyObject *op)
 static PyObject *av_muxer_close(PyObject *module, PyObject *op)
 {
     return finish(module, op, stk_muxer_close);
+}
+
+static PyObject *av_muxer_cancel(PyObject *module, PyObject *op)
+{
+    stk_muxer *muxer = ext_av_borrow(module, op, EXT_AV_MUXER);
+    if (!muxer) return NULL;
+    stk_muxer_cancel(muxer);
+    Py_RETURN_NONE;
 }
 
 /* --- encoders --- */
@@ -204,7 +223,7 @@ static PyObject *av_encode(PyObject *module, PyObject *args)
 PyMethodDef ext_av_encode_functions[] = {
     {"av_frames_over", av_frames_over, METH_VARARGS,
      PyDoc_STR("av_frames_over(array, media, format, num, den, pts): frames")},
-    {"av_muxer", av_muxer, METH_VARARGS, PyDoc_STR("av_muxer(url, format, protocols)")},
+    {"av_muxer", av_muxer, METH_VARARGS, PyDoc_STR("av_muxer(url, format, protocols, timeout)")},
     {"av_muxer_format", av_muxer_format, METH_O, PyDoc_STR("FFmpeg's name of it.")},
     EXT_AV_KEYWORDS(av_muxer_encoder, "An encoder and its stream; use stoker.io.Muxer."),
     {"av_muxer_codec", av_muxer_codec, METH_VARARGS, PyDoc_STR("av_muxer_codec(muxer, codec)")},
@@ -213,6 +232,8 @@ PyMethodDef ext_av_encode_functions[] = {
      PyDoc_STR("av_muxer_write(muxer, stream, packets)")},
     {"av_muxer_flush", av_muxer_flush, METH_O, PyDoc_STR("Writes what waits.")},
     {"av_muxer_close", av_muxer_close, METH_O, PyDoc_STR("Completes and closes the file.")},
+    {"av_muxer_cancel", av_muxer_cancel, METH_O,
+     PyDoc_STR("What waits for an address ends, and all later calls.")},
     {"av_encoder_info", av_encoder_info, METH_O, PyDoc_STR("(frame size, codec)")},
     {"av_encode", av_encode, METH_VARARGS,
      PyDoc_STR("av_encode(encoder, frames, flush): packets, or None")},

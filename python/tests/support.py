@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import random
+import signal
 import subprocess
 import sys
 import textwrap
@@ -140,6 +141,27 @@ def until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         os.sched_yield()
+
+
+class Alarm(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def alarm(seconds=0.05):
+    """A signal whose handler raises; it comes again until something was raised."""
+
+    def ring(number, frame):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        raise Alarm
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def pass_time(seconds: float) -> None:

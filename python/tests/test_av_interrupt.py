@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import threading
 from contextlib import contextmanager, suppress
@@ -14,30 +13,9 @@ import stoker
 from stoker.io import Demuxer, demux_config, demux_video
 
 from av import make, needs_ffmpeg
-from support import ok, pass_time
+from support import Alarm, alarm, ok, pass_time
 
 pytestmark = needs_ffmpeg
-
-
-class Alarm(Exception):
-    pass
-
-
-@contextmanager
-def alarm(seconds=0.05):
-    """A signal whose handler raises; it comes again until something was raised."""
-
-    def ring(number, frame):
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        raise Alarm
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="module")

@@ -22,11 +22,9 @@ static atomic_bool loud;
 static pthread_mutex_t entering = PTHREAD_MUTEX_INITIALIZER;
 static unsigned inside; /* calls in progress; guarded by `entering` */
 
-/* Takes names and passwords out of addresses: what is before the last @ of a host (RFC 3986, 3.2).
- */
-static void strip_passwords(char *line, bool cut)
+void stk_av_hide_passwords(char *text, bool cut)
 {
-    for (char *host = line; (host = strstr(host, "://"));) {
+    for (char *host = text; (host = strstr(host, "://"));) {
         host += 3;
         size_t n = strcspn(host, "/\n");
         if (cut && !host[n]) n = 0, *host = '\0'; /* the @ may have been cut off */
@@ -43,7 +41,7 @@ static void keep(stk_av_call *call, void *ctx, const char *fmt, va_list args)
     const AVClass *cls = ctx ? *(AVClass **)ctx : NULL;
     const char *name = cls && cls->item_name ? cls->item_name(ctx) : NULL;
     const int whole = vsnprintf(line, sizeof(line), fmt, args);
-    strip_passwords(line, whole >= (int)sizeof(line));
+    stk_av_hide_passwords(line, whole >= (int)sizeof(line));
     size_t n = strlen(line);
     const bool ends = n && line[n - 1] == '\n';
     while (n && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = '\0';
@@ -178,12 +176,22 @@ static stk_err code_of(int rc)
 {
     switch (rc) {
     case AVERROR(ENOMEM): return STK_ENOMEM;
-    case AVERROR(ENOENT): return STK_ENOTFOUND;
+    case AVERROR(ENOENT):
+    case AVERROR_HTTP_NOT_FOUND: return STK_ENOTFOUND;
     case AVERROR_OPTION_NOT_FOUND: return STK_EINVAL;
     case AVERROR(EIO):
     case AVERROR(EACCES):
     case AVERROR(ECONNREFUSED):
+    case AVERROR(ECONNRESET):
+    case AVERROR(EHOSTUNREACH):
+    case AVERROR(ENETUNREACH):
+    case AVERROR(EADDRINUSE):
     case AVERROR(ETIMEDOUT):
+    case AVERROR_HTTP_BAD_REQUEST:
+    case AVERROR_HTTP_UNAUTHORIZED:
+    case AVERROR_HTTP_FORBIDDEN:
+    case AVERROR_HTTP_OTHER_4XX:
+    case AVERROR_HTTP_SERVER_ERROR:
     case AVERROR(EPIPE): return STK_EIO;
     case AVERROR_EXIT: return STK_ECANCELLED;
     case AVERROR_PATCHWELCOME:

@@ -39,6 +39,10 @@ stk_err stk_av_fail(stk_av_call *call, int rc, const char *fmt, ...) STK_PRINTF(
 stk_err stk_av_wrong(stk_av_call *call, int rc, const char *fmt, ...) STK_PRINTF(3, 4);
 stk_err stk_av_say(stk_av_call *call, stk_err err, const char *fmt, ...) STK_PRINTF(3, 4);
 
+/* Takes names and passwords out of addresses: what is before the last @ of a host (RFC 3986, 3.2).
+ * `cut`: the end of the text is missing, and an @ may have been there. */
+void stk_av_hide_passwords(char *text, bool cut);
+
 /* The log level was set by the user: from now on, what happens in calls is logged, too. */
 void stk_av_call_loud(void);
 

@@ -28,16 +28,14 @@ static void leave(stk_demuxer *d)
 stk_err stk_demuxer_fail(stk_demuxer *d, stk_av_call *call, int rc, const char *what)
 {
     const av_input *in = &d->input;
-    if (in->unwanted || atomic_load_explicit(&in->cancelled, memory_order_acquire))
-        return stk_av_say(call, STK_ECANCELLED, "%s: %s: cancelled", what, in->name);
-    if (in->late && d->live)
+    const bool cancelled = in->stop.unwanted || av_stop_is_cancelled(&in->stop);
+    if (in->stop.late && d->live && !cancelled)
         return stk_av_say(call, STK_ETIMEOUT,
                           "%s: %s: nothing came for %g s, the timeout: see whether its sender runs "
                           "and can be reached, or wait longer",
-                          what, in->name, (double)in->timeout / 1e9);
-    if (in->late)
-        return stk_av_say(call, STK_ETIMEOUT, "%s: %s: took longer than %g s, the timeout", what,
-                          in->name, (double)in->timeout / 1e9);
+                          what, in->name, (double)in->stop.timeout / 1e9);
+    const stk_err stopped = av_stop_say(&in->stop, call, what, in->name);
+    if (stopped) return stopped;
     if (in->refused[0])
         return stk_av_say(call, STK_EUNSUPPORTED,
                           "%s: %s refers to '%s', which was not opened: an input may only name "
@@ -174,7 +172,7 @@ void mod_demuxer_free(stk_demuxer **pd)
     *pd = NULL;
     if (!d) return;
     stk_av_call call;
-    d->input.interrupt.wanted = NULL;
+    d->input.stop.interrupt.wanted = NULL;
     stk_av_enter(&call, NULL);
     avformat_close_input(&d->fc);
     av_packet_free(&d->packet);
@@ -368,7 +366,7 @@ stk_err mod_demuxer_next(stk_demuxer *d, const int *streams, size_t n, stk_ratio
     if (!err) {
         stk_av_call call;
         /* After what was late FFmpeg may have given a part, and says so only when asked again. */
-        if (d->live && !d->input.late) av_input_begin(&d->input);
+        if (d->live && !d->input.stop.late) av_input_begin(&d->input);
         stk_demuxer_select(d, streams, n);
         stk_av_enter(&call, diag);
         err = stk_demuxer_stream(d, &(stk_demuxer_part){streams, n, duration, num_packets}, out,

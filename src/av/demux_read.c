@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <string.h>
 
 #include "av/demuxer.h"
 #include "av/module.h"
@@ -7,6 +8,7 @@ enum {
     MAX_TRIES = 24,      /* of seeking further back; each goes twice as far as the one before */
     AUDIO_PREROLL = 250, /* ms that decoders of audio need before what they decode is right */
     OUT_OF_ORDER = 300,  /* ms that pictures may be shown out of order, where only that is known */
+    MAX_COUNT = 1 << 29, /* frames; AVI that was written to a pipe says 1 << 30 */
 };
 
 stk_err stk_demuxer_packet(stk_demuxer *d, stk_av_call *call)
@@ -16,7 +18,9 @@ stk_err stk_demuxer_packet(stk_demuxer *d, stk_av_call *call)
         return STK_OK;
     }
     av_packet_unref(d->packet);
-    if (!d->live) av_input_begin(&d->input);
+    /* What was late stays late: FFmpeg may have given a part first, and says so when asked again.
+     */
+    if (!d->live && !d->input.stop.late) av_input_begin(&d->input);
     d->fresh = false;
     int rc;
     do rc = av_read_frame(d->fc, d->packet);
@@ -130,6 +134,28 @@ static stk_err no_times(stk_demuxer *d, stk_av_call *call)
                       d->input.name);
 }
 
+/* Whether all that was read is less than the header says, for formats whose headers say it exactly.
+ */
+static bool is_short(const stk_demuxer *d, const scan *s)
+{
+    static const char *const exact[] = {"avi", "flac", "mp3", "w64", "wav"};
+    const AVStream *st = d->fc->streams[s->stream];
+    const stk_packets *w = s->packets;
+    bool known = false;
+    for (size_t i = 0; i < sizeof(exact) / sizeof(*exact); i++)
+        known |= !strcmp(d->fc->iformat->name, exact[i]);
+    if (!known || !w->n || w->windowed || w->media == STK_MEDIA_IMAGE) return false;
+    if (st->codecpar->codec_type == AVMEDIA_TYPE_VIDEO)
+        return (uint64_t)st->nb_frames > w->n && st->nb_frames < MAX_COUNT;
+    if (d->fc->duration_estimation_method != AVFMT_DURATION_FROM_STREAM) return false;
+    int64_t sum = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        const int64_t lasts = w->list[i]->duration;
+        if (lasts <= 0 || __builtin_add_overflow(sum, lasts, &sum)) return false;
+    }
+    return st->duration > sum && st->duration - sum >= w->list[0]->duration;
+}
+
 static stk_err read_on(stk_demuxer *d, scan *s, stk_av_call *call)
 {
     stk_packets *w = s->packets;
@@ -151,7 +177,8 @@ static stk_err read_on(stk_demuxer *d, scan *s, stk_av_call *call)
         if (w->media == STK_MEDIA_IMAGE) return STK_OK;
     }
     /* An end that FFmpeg complains about is no end: decoding counts what is not there. */
-    if (err == STK_EEND && call->used && w->n) w->list[w->n - 1]->flags |= AV_PKT_FLAG_CORRUPT;
+    if (err == STK_EEND && w->n && (call->used || is_short(d, s)))
+        w->list[w->n - 1]->flags |= AV_PKT_FLAG_CORRUPT;
     return err == STK_EEND ? STK_OK : err;
 }
 

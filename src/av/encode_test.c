@@ -1,6 +1,8 @@
 /* From an array to a file and back, with every allocation of ours failing in turn. */
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "av/call.h"
@@ -233,5 +235,47 @@ static void wrong_order(void)
     CHECK_EQ(rmdir(folder), 0);
 }
 
+static int free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof(at);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQ(bind(fd, (struct sockaddr *)&at, size), 0);
+    CHECK_EQ(getsockname(fd, (struct sockaddr *)&at, &size), 0);
+    CHECK_EQ(close(fd), 0);
+    return ntohs(at.sin_port);
+}
+
+static bool count_to_three(void *ctx)
+{
+    return ++*(int *)ctx >= 3;
+}
+
+static void nobody_connects(void)
+{
+    enum { LATE, UNWANTED, CANCELLED, WAYS };
+    begin();
+    for (int way = 0; way < WAYS; way++) {
+        int asked = 0;
+        char url[80];
+        stk_muxer *m;
+        stk_encoder *e;
+        stk_diag diag;
+        stk_mux_opts opts = {.format = "wav", .protocols = "tcp", .timeout = STK_FOREVER};
+        snprintf(url, sizeof(url), "tcp://me:secret@127.0.0.1:%d?listen", free_port());
+        if (way == LATE) opts.timeout = 1000000;
+        if (way == UNWANTED) opts.interrupt = (stk_av_interrupt){count_to_three, &asked};
+        CHECK_EQ(mod_muxer_new(url, &opts, &m, &diag), STK_OK);
+        CHECK_EQ(mod_muxer_add_encoder(m, &pcm, &e, &diag), STK_OK);
+        if (way == CANCELLED) mod_muxer_cancel(m);
+        CHECK_EQ(mod_muxer_open(m, NULL, &diag), way == LATE ? STK_ETIMEOUT : STK_ECANCELLED);
+        CHECK(strstr(diag.text, "tcp://127.0.0.1:") && !strstr(diag.text, "secret"));
+        CHECK_EQ(asked, way == UNWANTED ? 3 : 0);
+        CHECK_EQ(mod_muxer_close(m, &diag), STK_OK);
+        mod_encoder_free(&e);
+        mod_muxer_free(&m);
+    }
+}
+
 TESTS(TEST(array_to_file), TEST(every_allocation_fails), TEST(pictures_of_all_shapes),
-      TEST(arrays_that_are_none), TEST(wrong_order))
+      TEST(arrays_that_are_none), TEST(nobody_connects), TEST(wrong_order))

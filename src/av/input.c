@@ -16,20 +16,18 @@
 #include "base/failpoint.h"
 #include "base/thread.h"
 
-#define DEFAULT_TIMEOUT (INT64_C(60) * 1000 * 1000 * 1000)
-#define ASK_NS (INT64_C(100) * 1000 * 1000) /* between two questions whether to go on */
+#define ASK_MS 100 /* between two questions whether to go on */
 enum { DEFAULT_BUFFER = 8096, MAX_BUFFER = 1 << 28 };
 
 void av_input_begin(av_input *in)
 {
-    in->deadline = stk_deadline_ns(in->timeout);
-    in->late = in->unwanted = false;
+    av_stop_begin(&in->stop);
     in->os_error = 0;
 }
 
 void av_input_cancel(av_input *in)
 {
-    atomic_store_explicit(&in->cancelled, true, memory_order_release);
+    av_stop_cancel(&in->stop);
     /* Full means that it is readable already. */
     if (in->wake_fd >= 0) (void)!write(in->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
 }
@@ -37,15 +35,7 @@ void av_input_cancel(av_input *in)
 int av_input_interrupted(void *opaque)
 {
     av_input *in = opaque;
-    if (atomic_load_explicit(&in->cancelled, memory_order_acquire)) return 1;
-    if (in->deadline == STK_NEVER && !in->interrupt.wanted) return in->late;
-    const int64_t now = stk_clock_ns();
-    if (now >= in->deadline) in->late = true;
-    if (in->interrupt.wanted && !in->unwanted && now - in->asked >= ASK_NS) {
-        in->asked = now;
-        in->unwanted = in->interrupt.wanted(in->interrupt.ctx);
-    }
-    return in->late || in->unwanted;
+    return av_stop_wanted(&in->stop);
 }
 
 int av_input_refuse(AVFormatContext *fc, AVIOContext **io, const char *url, int flags,
@@ -55,7 +45,9 @@ int av_input_refuse(AVFormatContext *fc, AVIOContext **io, const char *url, int 
     (void)flags;
     (void)options;
     *io = NULL;
-    if (!in->refused[0]) snprintf(in->refused, sizeof(in->refused), "%s", url ? url : "");
+    if (in->refused[0]) return AVERROR(EPERM);
+    const int whole = snprintf(in->refused, sizeof(in->refused), "%s", url ? url : "");
+    stk_av_hide_passwords(in->refused, whole >= (int)sizeof(in->refused));
     return AVERROR(EPERM);
 }
 
@@ -66,9 +58,10 @@ static int wait_readable(av_input *in)
         if (av_input_interrupted(in)) return AVERROR_EXIT;
         struct pollfd fds[2] = {{.fd = in->fd, .events = POLLIN},
                                 {.fd = in->wake_fd, .events = POLLIN}};
-        int64_t ms = in->deadline == STK_NEVER ? -1 : (in->deadline - stk_clock_ns()) / 1000000 + 1;
+        const int64_t end = in->stop.deadline;
+        int64_t ms = end == STK_NEVER ? -1 : (end - stk_clock_ns()) / 1000000 + 1;
         if (ms > INT_MAX) ms = INT_MAX;
-        if (in->interrupt.wanted && (ms < 0 || ms > ASK_NS / 1000000)) ms = ASK_NS / 1000000;
+        if (in->stop.interrupt.wanted && (ms < 0 || ms > ASK_MS)) ms = ASK_MS;
         const int n = poll(fds, 2, (int)ms);
         if (n < 0 && errno != EINTR) return AVERROR(errno);
         if (n > 0 && !fds[1].revents) return 0;
@@ -141,10 +134,10 @@ static stk_err open_path(av_input *in, const char *path, stk_diag *diag)
                             "%s: there is no such file; an address is opened if the demuxer's "
                             "option protocols names its protocols",
                             in->name);
-    if (in->fd < 0) return stk_diag_errno(diag, errno, "open %s", path);
-    if (fstat(in->fd, &st) < 0) return stk_diag_errno(diag, errno, "stat %s", path);
+    if (in->fd < 0) return stk_diag_errno(diag, errno, "open %s", in->name);
+    if (fstat(in->fd, &st) < 0) return stk_diag_errno(diag, errno, "stat %s", in->name);
     if (S_ISDIR(st.st_mode))
-        return stk_diag_set(diag, STK_EINVAL, "%s: not a file but a directory", path);
+        return stk_diag_set(diag, STK_EINVAL, "%s: not a file but a directory", in->name);
     in->regular = S_ISREG(st.st_mode);
     in->size = in->regular ? st.st_size : -1;
     return STK_OK;
@@ -197,10 +190,13 @@ stk_err av_input_protocols(const stk_av_input *from, const char **out, stk_diag 
         if (strlen(schemes[i].name) == n && !strncmp(schemes[i].name, from->url, n))
             *out = schemes[i].protocols;
     if (*out) return STK_OK;
+    char name[512];
+    const int whole = snprintf(name, sizeof(name), "%s", name_of(from));
+    stk_av_hide_passwords(name, whole >= (int)sizeof(name));
     return stk_diag_set(diag, STK_EUNSUPPORTED,
                         "%s: which protocols such an address needs is not known: name them with "
                         "protocols=[...]",
-                        name_of(from));
+                        name);
 }
 
 static stk_err make_io(av_input *in, size_t size, stk_diag *diag)
@@ -224,8 +220,6 @@ static stk_err check(const stk_av_input *from, const stk_demux_opts *opts, stk_d
     if (opts->buffer_size > MAX_BUFFER)
         return stk_diag_set(diag, STK_EINVAL, "buffer_size is at most %d, not %zu", MAX_BUFFER,
                             opts->buffer_size);
-    if (opts->timeout < 0 && opts->timeout != STK_FOREVER)
-        return stk_diag_set(diag, STK_EINVAL, "the timeout is negative");
     return STK_OK;
 }
 
@@ -262,12 +256,12 @@ stk_err av_input_init(av_input *in, const stk_av_input *from, const stk_demux_op
     in->size = -1;
     if (from->reader) in->reader = *from->reader; /* to be closed, whatever happens */
     stk_err err = check(from, opts, diag);
+    if (!err) err = av_stop_init(&in->stop, opts->timeout, opts->interrupt, diag);
     if (err) return err;
 
-    in->interrupt = opts->interrupt;
-    in->timeout = opts->timeout ? opts->timeout : DEFAULT_TIMEOUT;
     in->name = copy_text(name_of(from));
     if (!in->name) return stk_diag_set(diag, STK_ENOMEM, "no memory for an input");
+    stk_av_hide_passwords(in->name, false);
     in->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (in->wake_fd < 0) return stk_diag_errno(diag, errno, "eventfd");
     err = open_one(in, from, opts, by, diag);

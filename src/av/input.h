@@ -2,19 +2,16 @@
  * av_input: where a demuxer's bytes come from: memory, a descriptor, functions of the caller, or,
  * by an address, FFmpeg's own protocols.
  *
- * It decides when a call has taken too long, and hears of cancelling; a read that waits for a pipe
- * is woken by an eventfd.
+ * A read that waits for a pipe is woken by an eventfd when it is cancelled.
  *
  * Threads: one at a time; av_input_cancel: any.
  */
 #ifndef STK_AV_INPUT_H
 #define STK_AV_INPUT_H
 
-#include <stdatomic.h>
-
 #include <libavformat/avformat.h>
 
-#include <stoker/av_demux.h>
+#include "av/stop.h"
 
 typedef struct av_input {
     AVIOContext *io;      /* NULL: FFmpeg opens the url itself */
@@ -26,17 +23,12 @@ typedef struct av_input {
     bool regular;
     int64_t size; /* -1: not known */
     int64_t at;
-    char *name;
+    char *name; /* for messages: of an address without its password */
 
-    int wake_fd; /* readable once it was cancelled */
-    atomic_bool cancelled;
-    stk_av_interrupt interrupt;
-    int64_t asked;             /* when, of stk_clock_ns */
-    bool unwanted;             /* somebody who was asked said so */
-    int64_t timeout, deadline; /* likewise */
-    bool late;                 /* it was over when somebody looked */
-    int os_error;              /* of the last read that failed */
-    char refused[256];         /* the first nested input that was not opened */
+    av_stop stop;
+    int wake_fd;       /* readable once it was cancelled */
+    int os_error;      /* of the last read that failed */
+    char refused[256]; /* the first nested input that was not opened */
 } av_input;
 
 /* `in` is all zero.  `by`: protocols by which the url is opened, besides those of the options;

@@ -1,6 +1,6 @@
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <stoker/av_mux.h>
 
@@ -10,14 +10,21 @@
 #include "av/encoder.h"
 #include "av/module.h"
 #include "av/packet_list.h"
+#include "av/stop.h"
 #include "base/alloc.h"
+#include "base/thread.h"
 
-typedef enum phase { MAKING, OPEN, CLOSED } phase;
+typedef enum phase { MAKING, OPEN, CUT_SHORT, CLOSED } phase;
 
 struct stk_muxer {
-    char *name; /* for messages */
+    char *name;  /* for messages: of an address without its password */
+    bool remote; /* calls wait for others, and `stop` ends that */
 
-    atomic_flag busy; /* guards everything below */
+    stk_mutex lock;
+    stk_cond left;
+    bool busy; /* guarded by `lock`; whoever set it has everything below */
+
+    av_stop stop;
     AVFormatContext *fc;
     AVPacket *packet;
     phase phase;
@@ -25,15 +32,34 @@ struct stk_muxer {
 
 static bool enter(stk_muxer *m, stk_diag *diag)
 {
-    if (!atomic_flag_test_and_set_explicit(&m->busy, memory_order_acquire)) return true;
+    stk_mutex_lock(&m->lock);
+    const bool mine = !m->busy;
+    m->busy = true;
+    stk_mutex_unlock(&m->lock);
+    if (mine) return true;
     stk_diag_set(diag, STK_EAGAIN,
                  "the muxer is in use by another thread: one thread at a time may use it");
     return false;
 }
 
+/* What another thread's call waits for ends, and then that call. */
+static bool enter_to_close(stk_muxer *m, stk_diag *diag)
+{
+    if (!m->remote) return enter(m, diag);
+    stk_mutex_lock(&m->lock);
+    if (m->busy) av_stop_cancel(&m->stop);
+    while (m->busy) (void)stk_cond_wait(&m->left, &m->lock, STK_NEVER);
+    m->busy = true;
+    stk_mutex_unlock(&m->lock);
+    return true;
+}
+
 static void leave(stk_muxer *m)
 {
-    atomic_flag_clear_explicit(&m->busy, memory_order_release);
+    stk_mutex_lock(&m->lock);
+    m->busy = false;
+    stk_cond_broadcast(&m->left);
+    stk_mutex_unlock(&m->lock);
 }
 
 static stk_err no_memory(stk_av_call *call)
@@ -41,9 +67,20 @@ static stk_err no_memory(stk_av_call *call)
     return stk_av_say(call, STK_ENOMEM, "no memory for a muxer");
 }
 
-/* What the system says is about the file, and not about data. */
-static stk_err fail(const stk_muxer *m, stk_av_call *call, int rc, const char *what)
+static bool is_answer(int rc)
 {
+    return rc == AVERROR_HTTP_BAD_REQUEST || rc == AVERROR_HTTP_UNAUTHORIZED ||
+           rc == AVERROR_HTTP_FORBIDDEN || rc == AVERROR_HTTP_NOT_FOUND ||
+           rc == AVERROR_HTTP_OTHER_4XX || rc == AVERROR_HTTP_SERVER_ERROR;
+}
+
+/* What the system or a server says is about the file, and not about data. */
+static stk_err fail(stk_muxer *m, stk_av_call *call, int rc, const char *what)
+{
+    const stk_err stopped = av_stop_say(&m->stop, call, what, m->name);
+    if (stopped && m->phase == OPEN) m->phase = CUT_SHORT;
+    if (stopped) return stopped;
+    if (is_answer(rc)) return stk_av_fail(call, rc, "%s: %s", what, m->name);
     const int os_error = AVUNERROR(rc);
     const bool world = os_error > 0 && os_error < 200 && rc != AVERROR(EINVAL) &&
                        rc != AVERROR(ENOMEM) && rc != AVERROR(ENOSYS) && rc != AVERROR(ERANGE);
@@ -60,6 +97,21 @@ static stk_err fail(const stk_muxer *m, stk_av_call *call, int rc, const char *w
 
 /* --- making --- */
 
+/* What can be waited for, and be left at any moment: neither a file nor a pipe. */
+static bool is_remote(const stk_mux_opts *opts, const char *url)
+{
+    const char *name = opts->protocols ? avio_find_protocol_name(url) : "file";
+    return !name || (strcmp(name, "file") != 0 && strcmp(name, "pipe") != 0);
+}
+
+/* A write to it waits in the system, and only a signal of the thread's gets it out. */
+static bool is_pipe(const char *url)
+{
+    struct stat st;
+    (void)av_strstart(url, "file:", &url);
+    return av_strstart(url, "pipe:", NULL) || (stat(url, &st) == 0 && !S_ISREG(st.st_mode));
+}
+
 static stk_err make(stk_muxer *m, const char *url, const stk_mux_opts *opts, stk_av_call *call)
 {
     /* A path that looks like an address is a path. */
@@ -72,17 +124,21 @@ static stk_err make(stk_muxer *m, const char *url, const stk_mux_opts *opts, stk
         return no_memory(call);
     }
     memcpy(m->name, url, strlen(url) + 1);
+    stk_av_hide_passwords(m->name, false);
+    m->remote = is_remote(opts, file);
+    const bool stoppable = m->remote || is_pipe(file);
     format = av_guess_format(opts->format, opts->format ? NULL : file, NULL);
     if (!format) {
         av_free(file);
         return opts->format ? stk_av_say(call, STK_EUNSUPPORTED, "this FFmpeg has no muxer '%s'",
                                          opts->format)
                             : stk_av_say(call, STK_EINVAL,
-                                         "%s: no format goes by that ending: say format=", url);
+                                         "%s: no format goes by that ending: say format=", m->name);
     }
     const int rc = avformat_alloc_output_context2(&m->fc, format, NULL, file);
     av_free(file);
-    if (rc < 0) return stk_av_wrong(call, rc, "%s", url);
+    if (rc < 0) return stk_av_wrong(call, rc, "%s", m->name);
+    if (stoppable) m->fc->interrupt_callback = (AVIOInterruptCB){av_stop_wanted, &m->stop};
     m->fc->protocol_whitelist = av_strdup(opts->protocols ? opts->protocols : "file");
     return m->fc->protocol_whitelist ? STK_OK : no_memory(call);
 }
@@ -92,11 +148,17 @@ stk_err mod_muxer_new(const char *url, const stk_mux_opts *opts, stk_muxer **out
     static const stk_mux_opts none;
     stk_muxer *m = *out = stk_alloc_zero(1, sizeof(*m));
     if (!m) return stk_diag_set(diag, STK_ENOMEM, "no memory for a muxer");
-    atomic_flag_clear(&m->busy);
-    stk_av_call call;
-    stk_av_enter(&call, diag);
-    const stk_err err = make(m, url, opts ? opts : &none, &call);
-    stk_av_leave(&call);
+    if (!opts) opts = &none;
+    stk_err err = stk_mutex_init(&m->lock);
+    if (!err) err = stk_cond_init(&m->left);
+    if (err) stk_diag_set(diag, err, "no memory for a muxer");
+    if (!err) err = av_stop_init(&m->stop, opts->timeout, opts->interrupt, diag);
+    if (!err) {
+        stk_av_call call;
+        stk_av_enter(&call, diag);
+        err = make(m, url, opts, &call);
+        stk_av_leave(&call);
+    }
     if (err) mod_muxer_free(out);
     return err;
 }
@@ -107,13 +169,21 @@ void mod_muxer_free(stk_muxer **pm)
     *pm = NULL;
     if (!m) return;
     stk_av_call call;
+    av_stop_cancel(&m->stop); /* nothing waits any more */
     stk_av_enter(&call, NULL);
     if (m->fc && !(m->fc->oformat->flags & AVFMT_NOFILE)) avio_closep(&m->fc->pb);
     avformat_free_context(m->fc);
     av_packet_free(&m->packet);
     stk_free(m->name);
     stk_av_leave(&call);
+    stk_cond_fini(&m->left);
+    stk_mutex_fini(&m->lock);
     stk_free(m);
+}
+
+void mod_muxer_cancel(stk_muxer *m)
+{
+    av_stop_cancel(&m->stop);
 }
 
 const char *mod_muxer_format(const stk_muxer *m)
@@ -208,6 +278,7 @@ static stk_err write_header(stk_muxer *m, const char *const *texts, stk_av_call 
 {
     AVDictionary *options = NULL;
     int rc = stk_av_options(texts, &options);
+    av_stop_begin(&m->stop);
     if (rc >= 0 && !(m->fc->oformat->flags & AVFMT_NOFILE))
         rc = m->fc->io_open(m->fc, &m->fc->pb, m->fc->url, AVIO_FLAG_WRITE, &options);
     stk_err err = STK_OK;
@@ -226,6 +297,8 @@ static stk_err open_file(stk_muxer *m, const char *const *options, stk_av_call *
 {
     if (m->phase != MAKING)
         return stk_av_say(call, STK_EINVAL, "%s: the muxer was opened before", m->name);
+    if (av_stop_is_cancelled(&m->stop))
+        return stk_av_say(call, STK_ECANCELLED, "%s: cancelled", m->name);
     if (!m->fc->nb_streams)
         return stk_av_say(call, STK_EINVAL, "%s: add a stream before the muxer is opened", m->name);
     const stk_err err = write_header(m, options, call);
@@ -247,6 +320,10 @@ stk_err mod_muxer_open(stk_muxer *m, const char *const *options, stk_diag *diag)
 
 static stk_err check_open(const stk_muxer *m, stk_av_call *call)
 {
+    if (m->phase == CUT_SHORT || av_stop_is_cancelled(&m->stop))
+        return stk_av_say(call, STK_ECANCELLED, "%s: %s", m->name,
+                          m->phase == CUT_SHORT ? "nothing can follow what was cut short"
+                                                : "cancelled");
     if (m->phase == OPEN) return STK_OK;
     return stk_av_say(call, STK_EINVAL, "%s: the muxer %s", m->name,
                       m->phase == CLOSED ? "was closed" : "was not opened");
@@ -265,7 +342,9 @@ static stk_err write_all(stk_muxer *m, size_t stream, const stk_packets *packets
         return stk_av_say(call, STK_EINVAL, "%s: stream %zu is %s, and these packets are not",
                           m->name, stream, audio ? "audio" : "video");
     for (size_t i = 0; i < packets->n; i++) {
+        if ((err = check_open(m, call))) return err; /* it may have been cancelled meanwhile */
         if (av_packet_ref(m->packet, packets->list[i]) < 0) return no_memory(call);
+        av_stop_begin(&m->stop);
         m->packet->stream_index = (int)stream;
         m->packet->pos = -1;
         av_packet_rescale_ts(m->packet, packets->time_base, st->time_base);
@@ -291,6 +370,7 @@ static stk_err flush(stk_muxer *m, stk_av_call *call)
 {
     const stk_err err = check_open(m, call);
     if (err) return err;
+    av_stop_begin(&m->stop);
     int rc = av_interleaved_write_frame(m->fc, NULL);
     if (rc >= 0) rc = av_write_frame(m->fc, NULL); /* what the format itself holds back */
     if (rc >= 0 && m->fc->pb) {
@@ -315,19 +395,21 @@ static stk_err close_file(stk_muxer *m, stk_av_call *call)
 {
     const phase was = m->phase;
     m->phase = CLOSED;
-    if (was != OPEN) return STK_OK;
+    if (was != OPEN && was != CUT_SHORT) return STK_OK;
+    if (was == OPEN) av_stop_begin(&m->stop); /* else it gives up at once */
     int rc = av_write_trailer(m->fc);
     if (!(m->fc->oformat->flags & AVFMT_NOFILE)) {
         const int error = m->fc->pb ? m->fc->pb->error : 0;
         const int closed = avio_closep(&m->fc->pb);
         if (rc >= 0) rc = error < 0 ? error : closed;
     }
+    if (was == CUT_SHORT) return STK_OK; /* which was said */
     return rc < 0 ? fail(m, call, rc, "cannot complete the file") : STK_OK;
 }
 
 stk_err mod_muxer_close(stk_muxer *m, stk_diag *diag)
 {
-    if (!enter(m, diag)) return STK_EAGAIN;
+    if (!enter_to_close(m, diag)) return STK_EAGAIN;
     stk_av_call call;
     stk_av_enter(&call, diag);
     const stk_err err = close_file(m, &call);

@@ -91,7 +91,7 @@ stk_err av_reader_packet(stk_video_reader *r, size_t i, bool *same, stk_av_call 
 {
     stk_err err = STK_OK;
     *same = false;
-    if (atomic_load_explicit(&r->demuxer->input.cancelled, memory_order_acquire))
+    if (av_stop_is_cancelled(&r->demuxer->input.stop))
         return stk_demuxer_fail(r->demuxer, call, AVERROR_EXIT, "cannot read");
     if (r->lost || i < r->at || i - r->at > NEAR) err = seek_before(r, i, call);
     for (; !err && r->at <= i; r->at++) err = read_packet(r, call);

@@ -96,6 +96,7 @@
     D(packets_get_info, (const stk_packets *packets, stk_packets_info *out), (packets, out)) \
     D(demuxer_get_info, (const stk_demuxer *demuxer, stk_demuxer_info *out), (demuxer, out)) \
     D(demuxer_cancel, (stk_demuxer *demuxer), (demuxer)) \
+    D(muxer_cancel, (stk_muxer *muxer), (muxer)) \
     D(live_cancel, (stk_live *live), (live)) \
     D(live_close, (stk_live *live), (live)) \
     D(live_get_stats, (stk_live *live, stk_live_stats *out), (live, out)) \
@@ -142,7 +143,7 @@ typedef struct stk_av_table {
 #undef U
 } stk_av_table;
 
-#define STK_AV_BUILD STK_VERSION " 10" /* the number grows with every change of what crosses */
+#define STK_AV_BUILD STK_VERSION " 11" /* the number grows with every change of what crosses */
 #define STK_AV_SYMBOL "stk_av_module"  /* the table's name */
 
 #endif /* STK_AV_TABLE_H */

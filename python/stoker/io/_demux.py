@@ -9,6 +9,7 @@ from typing import Any
 from .. import _stoker
 from .._check import integer
 from ..errors import DecodeError, NotFoundError
+from ._address import shown
 from ._codec import AUDIO, IMAGE, VIDEO, AudioCodec, Codec, ImageCodec, VideoCodec
 from ._config import DemuxConfig, flat
 from ._packets import AudioPackets, ImagePackets, Packets, VideoPackets, wrap
@@ -69,7 +70,7 @@ def _open(src: SourceType, config: DemuxConfig | None, name: str | None) -> _sto
     if isinstance(src, (str, os.PathLike)):
         path = os.fsencode(src)
         if b"\0" in path:
-            raise ValueError(f"{src!r}: a path has no null character")
+            raise ValueError(f"{shown(src)!r}: a path has no null character")
     elif (data := byte_view(src)) is None:
         if not hasattr(src, "read"):
             raise TypeError(
@@ -92,7 +93,7 @@ def _open(src: SourceType, config: DemuxConfig | None, name: str | None) -> _sto
             max_bytes=config.max_bytes,
         )
     except NotFoundError as error:
-        raise InputNotFoundError(str(error), key=str(src), errno=error.errno) from None
+        raise InputNotFoundError(str(error), key=shown(src), errno=error.errno) from None
 
 
 class Demuxer:

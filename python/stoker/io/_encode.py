@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from .. import _stoker
-from .._check import integer
+from .._check import integer, number
 from ..errors import Error
+from ._address import shown
 from ._codec import AUDIO, VIDEO, AudioCodec, Codec, VideoCodec
 from ._config import flat, options, text
 from ._encode_config import AudioEncodeConfig, VideoEncodeConfig
@@ -145,8 +146,12 @@ class Muxer:
     dst: a path (str, os.PathLike); with `protocols` also an address.
     format: one of FFmpeg's muxers; by default the ending of `dst` says which.
     protocols: FFmpeg's protocols that may be used, ["tcp", "rtmp"]; by default files only.
+    timeout: of an address: seconds for opening, for each packet and for closing, after which `TimeoutError` is raised;
+        None: no limit.
 
-    One thread at a time may use it: a second one gets a `BusyError`.
+    One thread at a time may use it: a second one gets a `BusyError`.  `cancel()` may come from any, and so may
+    `close()` of an address.  Ctrl-C, and whatever handlers of signals raise, ends what the main thread waits for at an
+    address or a pipe.  Nothing can be written behind what was cut short.
     Errors: `InvalidArgumentError`: no format goes by that ending; `UnsupportedError`: this FFmpeg has no such format.
     """
 
@@ -159,14 +164,20 @@ class Muxer:
         *,
         format: str | None = None,
         protocols: Sequence[str] | None = None,
+        timeout: float | None = 60.0,
     ) -> None:
         path = os.fsencode(dst)
+        self._dst = shown(os.fsdecode(path))
         if b"\0" in path:
-            raise ValueError(f"{dst!r}: a path has no null character")
+            raise ValueError(f"{self._dst!r}: a path has no null character")
         if isinstance(protocols, str):
             raise TypeError('protocols must be a list of names, like ["file", "tcp"]')
-        self._dst = os.fsdecode(path)
-        self._core = _stoker.av_muxer(path, text("format", format), ",".join(protocols) if protocols else None)
+        self._core = _stoker.av_muxer(
+            path,
+            text("format", format),
+            ",".join(protocols) if protocols else None,
+            None if timeout is None else number("timeout", timeout, 0.0),
+        )
 
     @property
     def format(self) -> str:
@@ -250,9 +261,16 @@ class Muxer:
         _stoker.av_muxer_flush(self._core)
 
     def close(self) -> None:
-        """Writes what comes behind the packets, and closes the file, also if that fails; again: does nothing."""
+        """Writes what comes behind the packets, and closes the file, also if that fails; again: does nothing.
+
+        Of an address, from any thread: a call that waits in another one ends with `CancelledError`.
+        """
         self._opened = False
         _stoker.av_muxer_close(self._core)
+
+    def cancel(self) -> None:
+        """What waits for an address in another thread, and every later call but `close`, raises `CancelledError`."""
+        _stoker.av_muxer_cancel(self._core)
 
     def __enter__(self) -> Self:
         return self

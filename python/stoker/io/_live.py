@@ -8,6 +8,7 @@ from typing import NamedTuple
 from .. import _stoker
 from .._check import choice, flag, integer, number
 from ..errors import NotFoundError
+from ._address import shown
 from ._codec import AUDIO, VIDEO
 from ._config import DecodeConfig, DemuxConfig, flat
 from ._demux import InputNotFoundError
@@ -54,7 +55,7 @@ def _source(src: object) -> object:
     if isinstance(src, (str, os.PathLike)):
         path = os.fsencode(src)
         if not path or b"\0" in path:
-            raise ValueError(f"{src!r}: a path or an address is not empty, and has no null character")
+            raise ValueError(f"{shown(src)!r}: a path or an address is not empty, and has no null character")
         return path
     if isinstance(src, int) and not isinstance(src, bool):
         return integer("src", src, 0, 2**31 - 1)
@@ -67,12 +68,7 @@ def _source(src: object) -> object:
 
 
 def _name(src: object) -> str:
-    """For messages: without the password of an address."""
-    if isinstance(src, int):
-        return f"descriptor {src}"
-    scheme, colon, rest = str(src).partition("://")
-    user, at, _ = rest.partition("/")[0].rpartition("@")
-    return f"{scheme}{colon}{rest[len(user) + len(at) :]}"
+    return f"descriptor {src}" if isinstance(src, int) else shown(src)
 
 
 class LiveReader:

@@ -135,6 +135,7 @@ static stk_err audio_spec(const stk_frames *f, stk_spec *out, stk_diag *diag)
         if (b->format != first->format) return differ(diag, "sample format");
         if (b->ch_layout.nb_channels != first->ch_layout.nb_channels)
             return differ(diag, "number of channels");
+        if (b->sample_rate != first->sample_rate) return differ(diag, "sample rate");
         samples += b->nb_samples;
     }
     *out = (stk_spec){.dtype = stk_sample_dtype(format), .ndim = 2};

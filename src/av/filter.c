@@ -9,6 +9,11 @@
 
 #include "av/module.h"
 
+/* What filters may give for one frame, as fps does where the next one is later: three hours at 25
+ * frames a second.  Data says how late. */
+#define MAX_GIVEN ((size_t)1 << 18)
+#define MAX_BYTES ((size_t)4 << 30) /* as of stk_filter_graph_get */
+
 stk_err av_filter_get_all(av_filter *f, const av_filter_input *input, stk_frames *out,
                           stk_av_call *call)
 {
@@ -131,6 +136,7 @@ stk_err av_filter_put(av_filter *f, const av_filter_input *input, AVFrame *frame
             return err;
         }
     }
+    f->given = f->bytes = 0;
     f->end = stk_frame_end(frame, input->audio, input->time_base, input->frame_rate);
     const int rc = av_buffersrc_add_frame_flags(f->source, frame, AV_BUFFERSRC_FLAG_KEEP_REF);
     if (rc >= 0 || rc == AVERROR_EOF) return STK_OK; /* filters like trim have had enough */
@@ -156,9 +162,16 @@ static stk_err take(av_filter *f, bool audio, stk_frames *out, stk_av_call *call
     else if (av_cmp_q(out->time_base, tb) && f->got->pts != AV_NOPTS_VALUE) {
         f->got->pts = av_rescale_q(f->got->pts, tb, out->time_base);
     }
+    const size_t before = out->bytes;
     const stk_err err = stk_frames_add(out, f->got);
     av_frame_unref(f->got);
-    return err ? stk_av_say(call, err, "no memory for frames") : STK_OK;
+    if (err) return stk_av_say(call, err, "no memory for frames");
+    f->bytes = out->n > 1 ? f->bytes + out->bytes - before : 0;
+    if (++f->given <= MAX_GIVEN && f->bytes <= MAX_BYTES) return STK_OK;
+    return stk_av_say(call, STK_ELIMIT,
+                      "the filters gave %zu frames for one: its time is far from that of the next, "
+                      "or they never stop",
+                      f->given);
 }
 
 stk_err av_filter_get(av_filter *f, const av_filter_input *input, stk_frames *out,

@@ -15,8 +15,9 @@ typedef struct av_filter {
     AVFilterContext *source, *sink;
     AVFrame *like; /* the properties it was made for */
     AVFrame *got;
-    bool ended;  /* no more frames come */
-    int64_t end; /* of the last frame: fps, for one, repeats a frame as long as it lasts */
+    bool ended;          /* no more frames come */
+    size_t given, bytes; /* since a frame was put in; the bytes of one call */
+    int64_t end;         /* of the last frame: fps, for one, repeats a frame as long as it lasts */
 } av_filter;
 
 typedef struct av_filter_input {
@@ -40,7 +41,7 @@ STK_NODISCARD stk_err av_filter_put(av_filter *f, const av_filter_input *input, 
 STK_NODISCARD stk_err av_filter_end(av_filter *f, const av_filter_input *input, stk_av_call *call);
 
 /* Adds one frame to `out`, with its time base.  STK_EAGAIN: it has none; after its end it takes any
- * frame again. */
+ * frame again.  STK_ELIMIT: it does not stop giving. */
 STK_NODISCARD stk_err av_filter_get(av_filter *f, const av_filter_input *input, stk_frames *out,
                                     stk_av_call *call);
 

@@ -103,16 +103,19 @@ static stk_err store(const stk_sound *s, stk_item *item, size_t part, stk_sound_
     if (s->o.seconds == 0) p->time = got;
     err = stk_sound_array(s, item, part, channels, p, &t, diag);
     if (err) return err;
+    /* Where the stream changes its format the filters are made anew, and count from there. */
+    const int64_t kept = got < p->time ? got : p->time;
     float *all = t.data, *packed = all;
     const size_t bytes = (size_t)got * (size_t)channels * sizeof(*all);
-    if (got < p->time && got && channels > 1 && !(packed = stk_alloc(bytes)))
+    const bool apart = got > p->time || (got < p->time && got && channels > 1);
+    if (apart && !(packed = stk_alloc(bytes)))
         return stk_diag_set(diag, STK_ENOMEM, "no memory for %" PRId64 " samples", got);
     if (got) err = stk_frames_copy(&frames, 1, packed, bytes, diag);
-    for (int32_t c = 0; !err && packed != all && c < channels; c++)
-        memcpy(all + c * p->time, packed + c * got, (size_t)got * sizeof(*all));
-    if (packed != all) stk_free(packed);
+    for (int32_t c = 0; !err && apart && c < channels; c++)
+        memcpy(all + c * p->time, packed + c * got, (size_t)kept * sizeof(*all));
+    if (apart) stk_free(packed);
     if (err) return err;
-    stk_sound_pad(&t, got, p);
+    stk_sound_pad(&t, kept, p);
     stk_item_commit_array(item, part);
     return STK_OK;
 }

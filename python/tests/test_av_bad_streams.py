@@ -1,0 +1,261 @@
+"""Streams that change in the middle, times and sizes that cannot be, files that are cut: errors or counts, never less
+than there is without a word."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+import stoker
+from stoker import PipelineBuilder, ops, source
+from stoker.io import (
+    Decoder,
+    Demuxer,
+    VideoReader,
+    convert_frames,
+    decode_config,
+    decode_packets,
+    demux_audio,
+    demux_config,
+    demux_video,
+    load_audio,
+)
+
+from av import ffmpeg, make, needs_ffmpeg, tone
+from boxes import mp4, put, wrong_sizes
+
+pytestmark = needs_ffmpeg
+
+QUICK = demux_config(timeout=20)
+LIMITED = decode_config(max_pixels=1 << 16)
+X264 = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-bsf:v", "filter_units=remove_types=6"]
+X265 = ["-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=0:info=0", "-tag:v", "hvc1"]
+SMALL = {
+    "h264.mp4": X264,
+    "h264_front.mp4": [*X264, "-movflags", "faststart"],
+    "h264.mkv": X264,
+    "h264.h264": X264,
+    "hevc.mp4": X265,
+    "hevc.hevc": [*X265[:-2]],
+    "mpeg4.avi": ["-c:v", "mpeg4"],
+    "anim.gif": [],
+    "still.avif": ["-frames:v", "1", "-c:v", "libaom-av1", "-still-picture", "1", "-cpu-used", "8"],
+}
+SOUNDS = {
+    "opus.ogg": ["-c:a", "libopus", "-ar", "48000"],
+    "opus.webm": ["-c:a", "libopus", "-ar", "48000"],
+    "flac.flac": [],
+    "mp3.mp3": ["-id3v2_version", "0"],
+    "pcm.wav": [],
+    "aac.m4a": ["-c:a", "aac"],
+}
+# Where a cut, or a size, between packets is not seen by FFmpeg, nor said by the file's header.
+ENDLESS = {"h264.h264", "hevc.hevc", "mp3.mp3", "h264_front.mp4", "h264.mkv", "anim.gif", "still.avif", "flac.flac"}
+RESYNCED = {"h264.mkv", "opus.webm", "pcm.wav"}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("small")
+    made: dict[str, bytes] = {}
+
+    def get(name):
+        if name not in made and name in SMALL:
+            made[name] = make(folder / name, *SMALL[name], size="16x16", rate=5, seconds=0.8).read_bytes()
+        elif name not in made:
+            made[name] = tone(folder / name, *SOUNDS[name], rate=8000, channels=1, seconds=0.1).read_bytes()
+        return made[name]
+
+    return get
+
+
+def decoded(name, data, strict=False):
+    demux = demux_audio if name in SOUNDS else demux_video
+    return decode_packets(demux(data, demux_config=QUICK), None, LIMITED, strict=strict)
+
+
+def error_or_count(name, data, whole):
+    """What came of it: an error, a count, or all samples or pictures; else None."""
+    try:
+        frames = decoded(name, data)
+    except stoker.Error as error:
+        assert str(error)
+        return "error"
+    if frames.num_failed:
+        return "count"
+    return "whole" if len(frames) >= whole else None
+
+
+@pytest.mark.parametrize("name", [*SMALL, *SOUNDS])
+def test_cut_anywhere(small, name):
+    data = small(name)
+    whole = len(decoded(name, data, strict=True))
+    assert whole
+    silent = [n for n in range(0, len(data), max(1, len(data) // 120)) if not error_or_count(name, data[:n], whole)]
+    assert not silent or name in ENDLESS, (len(data), silent)
+
+
+@pytest.mark.parametrize("name", ["h264.mp4", "h264_front.mp4", "h264.mkv", "mpeg4.avi", "pcm.wav", "still.avif", "opus.webm", "aac.m4a"])
+def test_sizes_in_headers_that_are_wrong(small, name):
+    data = small(name)
+    whole = len(decoded(name, data, strict=True))
+    cases = list(wrong_sizes(name, data))
+    some = cases[:: max(1, len(cases) // 120)]
+    silent = [what for what, bad in some if not error_or_count(name, bad, whole)]
+    assert not silent or name in RESYNCED, (len(data), silent)
+
+
+# --- sound that changes ---
+
+
+@pytest.fixture(scope="module", params=["aac", "mp3", "ts"])
+def changing(request, tmp_path_factory):
+    """A second of 44100 Hz stereo, and then one of 22050 Hz mono."""
+    folder = tmp_path_factory.mktemp("changing")
+    codec = {"aac": ["-c:a", "aac"], "mp3": ["-id3v2_version", "0", "-write_xing", "0"], "ts": ["-c:a", "mp2"]}[request.param]
+    parts = [
+        tone(folder / f"{rate}.{request.param}", *codec, rate=rate, channels=channels, seconds=1)
+        for rate, channels in ((44100, 2), (22050, 1))
+    ]
+    path = folder / f"both.{request.param}"
+    path.write_bytes(b"".join(part.read_bytes() for part in parts))
+    return path
+
+
+ALIKE = "aresample=16000:rematrix_maxval=1,aformat=sample_fmts=fltp:channel_layouts=mono"
+
+
+def test_a_rate_that_changes_is_no_array(changing):
+    with Demuxer(changing) as demuxer:
+        decoder = Decoder(demuxer.audio_codec, filter_desc=None)
+        parts = [frames for packets in demuxer.streaming_demux(num_packets=1) for frames in decoder.streaming_decode_packets(packets)]
+    assert {(frames.sample_rate, frames.num_channels) for frames in parts} >= {(44100, 2), (22050, 1)}
+    frames = decode_packets(demux_audio(changing), None)
+    with pytest.raises(stoker.InvalidArgumentError, match="differ in"):
+        convert_frames(frames)
+    with pytest.raises(stoker.InvalidArgumentError, match="differ in"):
+        load_audio(changing)
+    with pytest.raises(stoker.InvalidArgumentError, match="differ in sample rate"):
+        load_audio(changing, filter_desc="aformat=sample_fmts=fltp:channel_layouts=mono")
+
+
+def test_filters_make_it_alike(changing):
+    whole = np.asarray(load_audio(changing, filter_desc=ALIKE))
+    assert whole.shape[0] == 1 and abs(whole.shape[1] - 32000) < 3000
+    assert np.abs(whole[0, 2000:12000]).max() > 0.1 and np.abs(whole[0, 20000:30000]).max() > 0.1
+
+
+def test_clips_of_it_have_their_length(changing):
+    whole = np.asarray(load_audio(changing, filter_desc=ALIKE))
+
+    def clips(seconds, **options):
+        op = ops.decode_audio(seconds, sample_rate=16000, channels=1, **options)
+        pipeline = PipelineBuilder().add_source(source.List(audio=[changing] * 3, files=["audio"])).pipe(ops.read()).pipe(op).batch(3).add_sink(1)
+        (batch,) = pipeline.build(num_threads=1)
+        return np.asarray(batch["audio"]), np.asarray(batch["mask"])
+
+    got, mask = clips(1.3)
+    assert got.shape == (3, 1, 20800) and mask.all()
+    assert np.abs(got[0] - whole[:, :20800]).max() < 0.05
+    got, mask = clips(1.3, where="random")
+    assert got.shape == (3, 1, 20800)
+    got, mask = clips(3, where="all")
+    assert mask.sum(1).tolist() == [whole.shape[1]] * 3 and not got[:, :, whole.shape[1] :].any()
+
+
+# --- times ---
+
+
+@pytest.fixture(scope="module")
+def timed(tmp_path_factory):
+    """Eight pictures with times by an expression of setts."""
+    folder = tmp_path_factory.mktemp("timed")
+    path = make(folder / "plain.nut", "-c:v", "mpeg4", size="16x16", rate=5, seconds=1.6)
+
+    def get(times, suffix="nut"):
+        out = folder / f"{abs(hash(times))}.{suffix}"
+        ffmpeg("-i", path, "-c", "copy", "-copyts", "-avoid_negative_ts", "disabled", "-bsf:v", f"setts=ts='{times}'", "-f", {"nut": "nut", "mkv": "matroska"}[suffix], out)
+        return out
+
+    return get
+
+
+FAR = {
+    "far": "PTS+4e18*gte(N,5)",
+    "farther": "PTS+4e18*gte(N,3)+4e18*gte(N,6)",
+    "all far": "PTS+8e18",
+}
+
+
+@pytest.mark.parametrize("times", FAR)
+def test_times_that_are_enormous(timed, times):
+    path = timed(FAR[times])
+    frames = decode_packets(demux_video(path), None)
+    assert len(frames) == 8 and frames.get_timestamps()[-1] > 1e13
+    assert len(decode_packets(demux_video(path))) == 8
+    assert convert_frames(decode_packets(demux_video(path))).shape == (8, 16, 16, 3)
+    for window in (0, 1), (0, 2**62), (-(2**62), 2**62):
+        try:
+            assert len(demux_video(path, timestamp=window)) <= 8
+        except stoker.Error as error:
+            assert str(error)
+
+
+def test_gaps_are_not_filled_for_ever(timed):
+    with pytest.raises(stoker.LimitError, match="far from that of the next, or they never stop"):
+        decode_packets(demux_video(timed(FAR["far"])), "fps=25")
+
+
+@pytest.mark.parametrize("times", [*FAR, "same"])
+def test_clips_with_such_times(timed, times):
+    path = timed(FAR.get(times, "0"))
+    op = ops.decode_video(4, where="middle")
+    pipeline = PipelineBuilder().add_source(source.List([path])).pipe(ops.read()).pipe(op, on_error="skip").batch(1).add_sink(1).build(num_threads=1)
+    batches = list(pipeline)
+    assert sum(len(batch) for batch in batches) + len(pipeline.failures()) == 1
+    for batch in batches:
+        assert batch.image.shape == (1, 4, 16, 16, 3)
+    try:
+        reader = VideoReader(path)
+        assert reader.get_frames_at([0, 3]).shape == (2, 16, 16, 3)
+    except stoker.Error as error:
+        assert str(error)
+
+
+def test_durations_that_are_zero_or_enormous(small):
+    """In the headers of MP4: mvhd, tkhd and mdhd (ISO 14496-12, 8.2.2, 8.3.2, 8.4.2), elst and stts."""
+    data = small("h264.mp4")
+    found = {kind: at for kind, at, _ in mp4(data)}
+    places = [(found[b"mvhd"] + 24, 4), (found[b"tkhd"] + 28, 4), (found[b"mdhd"] + 24, 4), (found[b"stts"] + 20, 4)]
+    if b"elst" in found:
+        places += [(found[b"elst"] + 16, 4), (found[b"elst"] + 20, 4)]
+    for at, width in places:
+        for value in 0, 1, 2**31 - 1, 2**31, 2**32 - 1:
+            bad = put(data, at, value, width)
+            try:
+                with Demuxer(bad, demux_config=QUICK) as demuxer:
+                    frames = decode_packets(demuxer.demux_video(), None)
+                    assert len(frames) == 4 or frames.num_failed or at > found[b"stts"] or b"elst" in found, (at, value)
+                    assert len(demuxer.demux_video((0, 1e9))) <= 4
+            except stoker.Error as error:
+                assert str(error)
+
+
+def test_durations_of_64_bits(small):
+    """The same headers in version 1, which has 64 bits for times."""
+    data = small("h264.mp4")
+    (at, size), moov = next((at, size) for kind, at, size in mp4(data) if kind == b"mdhd"), None
+    head = data[at : at + size]
+    for duration in 0, 2**62, 2**63 - 1, 2**64 - 1:
+        new = struct.pack(">I4sB3xQQIQ", size + 12, b"mdhd", 1, 0, 0, *struct.unpack(">I", head[20:24]), duration) + head[28:]
+        bad = data[:at] + new + data[at + size :]
+        for kind, where, old in mp4(data):
+            if kind in (b"moov", b"trak", b"mdia") and where < at < where + old:
+                bad = put(bad, where, old + 12, 4)
+                moov = moov or where
+        assert moov is not None and moov > data.index(b"mdat")  # offsets into it stay
+        with Demuxer(bad, demux_config=QUICK) as demuxer:
+            assert len(decode_packets(demuxer.demux_video(), None, strict=True)) == 4
+            assert len(demuxer.demux_video((0, 1e9))) == 4

@@ -148,6 +148,14 @@ def test_random_crop_and_flip_are_the_same_for_all_frames(tmp_path):
     assert np.array_equal(plain, mirrored[:, :, :, ::-1])
 
 
+def test_crops_of_more_than_eight_bits_keep_their_colours(tmp_path):
+    """The filter crop, if it is exact, begins in the middle of a sample of chroma where x is odd."""
+    still = tmp_path / "still.mkv"
+    ffmpeg("-f", "lavfi", "-i", "color=0x20c040:s=65x49:r=25:d=0.2", "-c:v", "ffv1", "-pix_fmt", "yuv420p10le", still)
+    got = clips([still] * 16, ops.decode_video(2, size=16, crop="random_resized", scale=(0.2, 0.6)), seed=3)
+    assert np.abs(got.astype(int) - [0x20, 0xC0, 0x40]).max() <= 4
+
+
 def test_random_clips_are_keyed(files):
     n = 10
     op = ops.decode_video(3, stride=2, size=16, crop="random_resized", where="random", flip=0.5)

@@ -83,13 +83,22 @@ static void put_select(clip *c, bool timed)
     put(c, "',");
 }
 
+/* Where two pixels share chroma that is not single bytes, FFmpeg's exact crop at an odd x begins in
+ * the middle of it. */
+static bool has_wide_chroma(const char *pix_fmt)
+{
+    const size_t n = strlen(pix_fmt);
+    return strncmp(pix_fmt, "nv", 2) == 0 ||
+           (n > 2 && (!strcmp(pix_fmt + n - 2, "le") || !strcmp(pix_fmt + n - 2, "be")));
+}
+
 static void put_picture(clip *c, const shared *s)
 {
     static const char *const scalers[] = {"bilinear", "bicubic", "lanczos", "area", "neighbor"};
     const stk_geometry *g = &s->geometry;
     if (g->box_width != s->width || g->box_height != s->height)
         put(c, "crop=w=%d:h=%d:x=%d:y=%d:exact=1,", (int)g->box_width, (int)g->box_height,
-            (int)g->x, (int)g->y);
+            (int)(has_wide_chroma(c->file.info.pix_fmt) ? g->x - g->x % 2 : g->x), (int)g->y);
     if (c->o->picture.width)
         put(c, "scale=w=%d:h=%d:flags=%s,", (int)g->full_width, (int)g->full_height,
             scalers[c->o->picture.filter]);

@@ -3,6 +3,7 @@ than there is without a word."""
 
 from __future__ import annotations
 
+import os
 import struct
 
 import numpy as np
@@ -21,6 +22,7 @@ from stoker.io import (
     demux_config,
     demux_video,
     load_audio,
+    to_numpy,
 )
 
 from av import ffmpeg, make, needs_ffmpeg, tone
@@ -52,7 +54,7 @@ SOUNDS = {
     "aac.m4a": ["-c:a", "aac"],
 }
 # Where a cut, or a size, between packets is not seen by FFmpeg, nor said by the file's header.
-ENDLESS = {"h264.h264", "hevc.hevc", "mp3.mp3", "h264_front.mp4", "h264.mkv", "anim.gif", "still.avif", "flac.flac"}
+ENDLESS = {"h264.h264", "hevc.hevc", "mp3.mp3", "h264.mkv", "anim.gif", "still.avif", "flac.flac"}
 RESYNCED = {"h264.mkv", "opus.webm", "pcm.wav"}
 
 
@@ -105,6 +107,40 @@ def test_sizes_in_headers_that_are_wrong(small, name):
     some = cases[:: max(1, len(cases) // 120)]
     silent = [what for what, bad in some if not error_or_count(name, bad, whole)]
     assert not silent or name in RESYNCED, (len(data), silent)
+
+
+# --- files that are whole ---
+
+
+@pytest.mark.parametrize("piped", [False, True])
+@pytest.mark.parametrize("says", [0, 0x7FFF_F000, 0x7FFF_FFDB, 0x8000_0000, 0xFFFF_FFFF])
+def test_wav_that_does_not_say_its_size_is_whole(says, piped, tmp_path):
+    sound = np.arange(20_000, dtype="<i2")
+    riff = (b"RIFF", min(says + 36, 0xFFFF_FFFF), b"WAVE")
+    head = struct.pack("<4sI4s4sIHHIIHH4sI", *riff, b"fmt ", 16, 1, 1, 8000, 16000, 2, 16, b"data", says)
+    path = tmp_path / "whole.wav"
+    path.write_bytes(head + sound.tobytes())
+    if piped:
+        inlet, outlet = os.pipe()
+        with open(outlet, "wb") as out:  # a pipe has room for all of it
+            out.write(path.read_bytes())
+    with open(inlet, "rb") if piped else open(path, "rb") as file:
+        frames = decode_packets(demux_audio(file if piped else path, demux_config=QUICK), None, strict=True)
+    assert np.array_equal(to_numpy(convert_frames(frames)).ravel(), sound)
+
+
+def test_avi_with_frames_that_were_left_out_is_whole(tmp_path):
+    path = make(tmp_path / "some.avi", "-vf", "select='not(eq(mod(n,5),3))'", "-vsync", "vfr", "-c:v", "mpeg4")
+    assert len(decode_packets(demux_video(path), None, strict=True)) == 40
+
+
+def test_mp3_may_count_the_frame_that_holds_the_number(tmp_path):
+    data = tone(tmp_path / "tone.mp3", "-id3v2_version", "0", seconds=1).read_bytes()
+    at = data.index(b"Xing" if b"Xing" in data else b"Info") + 8
+    count = struct.unpack_from(">I", data, at)[0]
+    assert len(decode_packets(demux_audio(put(data, at, count + 1, 4)), None, strict=True)) >= 44100
+    with pytest.raises(stoker.CorruptError, match="the input ends too early"):
+        decode_packets(demux_audio(put(data, at, count + 3, 4)), None, strict=True)
 
 
 # --- sound that changes ---

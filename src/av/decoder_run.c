@@ -52,13 +52,13 @@ void stk_decoder_begin(stk_decoder *d)
 /* --- packets --- */
 
 /* A packet that cannot be decoded; an error only if strict, or if there is no memory. */
-static stk_err note(stk_decoder *d, int rc, stk_av_call *call)
+static stk_err note(stk_decoder *d, int rc, const char *why, stk_av_call *call)
 {
     stk_diag *told = call->diag;
     stk_diag here = {0};
     call->diag = &here;
     const stk_err err =
-        stk_av_fail(call, rc, "packet %zu cannot be decoded", d->failed + d->worked);
+        stk_av_fail(call, rc, "packet %zu cannot be decoded%s", d->failed + d->worked, why);
     call->diag = told;
     if (err == STK_ENOMEM || d->strict) {
         stk_diag_set(told, err, "%s", here.text);
@@ -95,7 +95,8 @@ stk_err stk_decoder_send(stk_decoder *d, const AVPacket *packet, stk_av_call *ca
     if (packet && !packet->size) return STK_OK;
     const bool partial = packet && (packet->flags & AV_PKT_FLAG_CORRUPT); /* it was cut, say */
     if (partial) {
-        const stk_err err = note(d, AVERROR_INVALIDDATA, call);
+        const stk_err err =
+            note(d, AVERROR_INVALIDDATA, ": it is damaged, or the input ends too early", call);
         if (err) return err;
     }
     choose_effort(d, packet);
@@ -103,7 +104,7 @@ stk_err stk_decoder_send(stk_decoder *d, const AVPacket *packet, stk_av_call *ca
     d->draining = !packet;
     const int rc = avcodec_send_packet(d->context, packet);
     if (rc == AVERROR(EAGAIN)) return stk_av_say(call, STK_ECORRUPT, "the decoder takes no packet");
-    if (rc < 0 && rc != AVERROR_EOF) return partial ? STK_OK : note(d, rc, call);
+    if (rc < 0 && rc != AVERROR_EOF) return partial ? STK_OK : note(d, rc, "", call);
     if (packet && !partial) d->worked++;
     return STK_OK;
 }
@@ -189,7 +190,7 @@ stk_err stk_decoder_receive(stk_decoder *d, stk_av_call *call)
         if (rc == AVERROR_EOF) return STK_EEND;
         if (rc == AVERROR(EAGAIN)) return d->draining ? STK_EEND : STK_EAGAIN;
         if (rc < 0) {
-            const stk_err err = note(d, rc, call);
+            const stk_err err = note(d, rc, "", call);
             if (err) return err;
             if (!d->draining) return STK_EAGAIN;
             if (d->drain_errors++ >= MAX_DRAIN_ERRORS) return STK_EEND;

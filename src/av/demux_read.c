@@ -8,8 +8,15 @@ enum {
     MAX_TRIES = 24,      /* of seeking further back; each goes twice as far as the one before */
     AUDIO_PREROLL = 250, /* ms that decoders of audio need before what they decode is right */
     OUT_OF_ORDER = 300,  /* ms that pictures may be shown out of order, where only that is known */
-    MAX_COUNT = 1 << 29, /* frames; AVI that was written to a pipe says 1 << 30 */
 };
+
+/* FFmpeg calls the last packet partial where WAV does not say where it ends. */
+static void look_at_end(stk_demuxer *d)
+{
+    const bool wav = !strcmp(d->fc->iformat->name, "wav");
+    if (wav && av_input_has_riff(&d->input) && !av_input_is_cut(&d->input))
+        d->packet->flags &= ~AV_PKT_FLAG_CORRUPT;
+}
 
 stk_err stk_demuxer_packet(stk_demuxer *d, stk_av_call *call)
 {
@@ -25,6 +32,7 @@ stk_err stk_demuxer_packet(stk_demuxer *d, stk_av_call *call)
     int rc;
     do rc = av_read_frame(d->fc, d->packet);
     while (rc == AVERROR(EAGAIN) && !av_input_interrupted(&d->input));
+    if (rc >= 0 && d->packet->flags & AV_PKT_FLAG_CORRUPT) look_at_end(d);
     if (rc >= 0) return STK_OK;
     const AVIOContext *io = d->fc->pb;
     if (rc == AVERROR_EOF && io && io->error < 0 && io->error != AVERROR_EOF) rc = io->error;
@@ -134,26 +142,45 @@ static stk_err no_times(stk_demuxer *d, stk_av_call *call)
                       d->input.name);
 }
 
-/* Whether all that was read is less than the header says, for formats whose headers say it exactly.
- */
-static bool is_short(const stk_demuxer *d, const scan *s)
+/* Whether the packets of sound last less than the header says, by so many of them at least. */
+static bool lasts_less(const AVStream *st, const stk_packets *w, int64_t packets)
 {
-    static const char *const exact[] = {"avi", "flac", "mp3", "w64", "wav"};
-    const AVStream *st = d->fc->streams[s->stream];
-    const stk_packets *w = s->packets;
-    bool known = false;
-    for (size_t i = 0; i < sizeof(exact) / sizeof(*exact); i++)
-        known |= !strcmp(d->fc->iformat->name, exact[i]);
-    if (!known || !w->n || w->windowed || w->media == STK_MEDIA_IMAGE) return false;
-    if (st->codecpar->codec_type == AVMEDIA_TYPE_VIDEO)
-        return (uint64_t)st->nb_frames > w->n && st->nb_frames < MAX_COUNT;
-    if (d->fc->duration_estimation_method != AVFMT_DURATION_FROM_STREAM) return false;
     int64_t sum = 0;
     for (size_t i = 0; i < w->n; i++) {
         const int64_t lasts = w->list[i]->duration;
         if (lasts <= 0 || __builtin_add_overflow(sum, lasts, &sum)) return false;
     }
-    return st->duration > sum && st->duration - sum >= w->list[0]->duration;
+    return st->duration > sum && (st->duration - sum) / packets >= w->list[0]->duration;
+}
+
+/* AVI counts pictures that were left out, too: those are not in its index. */
+static bool is_less_video(const stk_demuxer *d, const AVStream *st, size_t n)
+{
+    const char *name = d->fc->iformat->name;
+    const bool avi = !strcmp(name, "avi"), mov = !strncmp(name, "mov,", 4);
+    if (!avi && !mov) return false;
+    if (avformat_index_get_entries_count(st) > (int64_t)n) return true;
+    return avi && (uint64_t)st->nb_frames > n && av_input_is_cut(&d->input);
+}
+
+/*
+ * Whether all that was read is less than the header says, for formats that say it exactly.
+ *
+ * Where a WAV file is cut, FFmpeg forgets what its header said.  Some encoders of MP3 count the
+ * frame that holds the number.
+ */
+static bool is_short(const stk_demuxer *d, const scan *s)
+{
+    const char *name = d->fc->iformat->name;
+    const AVStream *st = d->fc->streams[s->stream];
+    const stk_packets *w = s->packets;
+    const bool told = d->fc->duration_estimation_method == AVFMT_DURATION_FROM_STREAM;
+    if (!w->n || w->windowed || w->media == STK_MEDIA_IMAGE) return false;
+    if (w->media == STK_MEDIA_VIDEO) return is_less_video(d, st, w->n);
+    if (!strcmp(name, "avi") || !strcmp(name, "wav"))
+        return (!told || lasts_less(st, w, 1)) && av_input_is_cut(&d->input);
+    if (!strcmp(name, "flac")) return told && lasts_less(st, w, 1);
+    return !strcmp(name, "mp3") && told && lasts_less(st, w, 2);
 }
 
 static stk_err read_on(stk_demuxer *d, scan *s, stk_av_call *call)

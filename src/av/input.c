@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <libavutil/intreadwrite.h>
 #include <libavutil/mem.h>
 
 #include "base/alloc.h"
@@ -17,7 +18,11 @@
 #include "base/thread.h"
 
 #define ASK_MS 100 /* between two questions whether to go on */
-enum { DEFAULT_BUFFER = 8096, MAX_BUFFER = 1 << 28 };
+enum {
+    DEFAULT_BUFFER = 8096,
+    MAX_BUFFER = 1 << 28,
+    RIFF_UNKNOWN = 0x7fff0000, /* bytes: from there on it is no size, but the most that fits */
+};
 
 void av_input_begin(av_input *in)
 {
@@ -107,8 +112,23 @@ static int read_any(void *opaque, uint8_t *dst, int n)
     if (got == 0) return AVERROR_EOF;
     if (got < 0) return in->reader.read ? AVERROR(EIO) : (int)got;
     if (got > n) return AVERROR(EIO); /* more than there is room for: nobody knows where */
+    for (int64_t i = in->at; i < AV_INPUT_HEAD && i < in->at + got; i++)
+        in->head[i] = dst[i - in->at];
     in->at += got;
+    if (in->known < in->at) in->known = in->at;
     return (int)got;
+}
+
+bool av_input_has_riff(const av_input *in)
+{
+    return in->known >= AV_INPUT_HEAD && !memcmp(in->head, "RIFF", 4);
+}
+
+bool av_input_is_cut(const av_input *in)
+{
+    const int64_t size = in->size >= 0 ? in->size : in->known;
+    const int64_t says = AV_RL32(in->head + 4);
+    return av_input_has_riff(in) && says < RIFF_UNKNOWN && says + AV_INPUT_HEAD > size;
 }
 
 static int64_t seek_any(void *opaque, int64_t offset, int whence)

@@ -13,6 +13,8 @@
 
 #include "av/stop.h"
 
+enum { AV_INPUT_HEAD = 8 };
+
 typedef struct av_input {
     AVIOContext *io;      /* NULL: FFmpeg opens the url itself */
     AVIOContext *address; /* FFmpeg's own, of the url */
@@ -23,7 +25,9 @@ typedef struct av_input {
     bool regular;
     int64_t size; /* -1: not known */
     int64_t at;
-    char *name; /* for messages: of an address without its password */
+    int64_t known;               /* bytes that came, up to the furthest */
+    uint8_t head[AV_INPUT_HEAD]; /* the first of them */
+    char *name;                  /* for messages: of an address without its password */
 
     av_stop stop;
     int wake_fd;       /* readable once it was cancelled */
@@ -45,6 +49,13 @@ void av_input_fini(av_input *in);
 /* The time for what is done next begins. */
 void av_input_begin(av_input *in);
 void av_input_cancel(av_input *in);
+
+/* Whether it begins as AVI and WAV do; false if FFmpeg opened it itself. */
+bool av_input_has_riff(const av_input *in);
+
+/* Whether it has such a beginning, and ended before the size that is told there.  Whoever writes
+ * into a pipe tells the most that fits, or nothing: that is no size. */
+bool av_input_is_cut(const av_input *in);
 
 /* FFmpeg asks this one: 1 to stop. */
 int av_input_interrupted(void *in);

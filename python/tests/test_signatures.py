@@ -133,7 +133,7 @@ EXPECTED = {
         "audio_encode_config": "*, num_channels, sample_rate, sample_fmt='fltp', bit_rate=-1, "
         "compression_level=-1, qscale=-1",
         "video_encode_config": f"*, height, width, frame_rate=None, pix_fmt='rgb24', {ENCODE}",
-        "Muxer": "dst, /, *, format=None, protocols=None",
+        "Muxer": "dst, /, *, format=None, protocols=None, timeout=60.0",
         "Muxer.add_encode_stream": "config, *, encoder=None, encoder_config=None",
         "Muxer.add_remux_stream": "codec",
         "Muxer.open": "muxer_config=None",

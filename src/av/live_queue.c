@@ -16,6 +16,7 @@ stk_err av_live_queue_init(av_live_queue *q, size_t size, bool keep)
     stk_err err = stk_mutex_init(&q->lock);
     if (!err) err = stk_cond_init(&q->news);
     if (!err) err = stk_cond_init(&q->room);
+    if (!err) err = stk_cond_init(&q->over);
     return err;
 }
 
@@ -36,6 +37,7 @@ void av_live_queue_fini(av_live_queue *q)
     }
     stk_free(q->ring);
     q->ring = NULL;
+    stk_cond_fini(&q->over);
     stk_cond_fini(&q->room);
     stk_cond_fini(&q->news);
     stk_mutex_fini(&q->lock);
@@ -103,6 +105,7 @@ void av_live_queue_end(av_live_queue *q, stk_err end, const stk_diag *why)
     q->end = end;
     q->why = *why;
     stk_cond_broadcast(&q->news);
+    stk_cond_broadcast(&q->over);
     stk_mutex_unlock(&q->lock);
 }
 
@@ -129,7 +132,7 @@ bool av_live_queue_wait_end(av_live_queue *q, int64_t timeout)
 {
     const int64_t deadline = stk_deadline_ns(timeout);
     stk_mutex_lock(&q->lock);
-    while (!q->ended && stk_cond_wait(&q->news, &q->lock, deadline)) continue;
+    while (!q->ended && stk_cond_wait(&q->over, &q->lock, deadline)) continue;
     const bool ended = q->ended;
     stk_mutex_unlock(&q->lock);
     return ended;

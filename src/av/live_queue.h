@@ -25,9 +25,9 @@ typedef struct av_live_queue {
     size_t size; /* never changes, nor does the next one */
     bool keep;
 
-    stk_mutex lock; /* guards everything below */
-    stk_cond news, room;
-    av_live_entry *ring; /* [size] */
+    stk_mutex lock;            /* guards everything below */
+    stk_cond news, room, over; /* one each: a signal must not go to who waits for another */
+    av_live_entry *ring;       /* [size] */
     size_t head, n;
     bool closed, ended;
     stk_err end; /* why it ended */

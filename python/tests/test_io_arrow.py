@@ -104,10 +104,33 @@ def test_what_is_wrong(function, data, tmp_path):
             function(good, batch_size=bad)
     with pytest.raises(TypeError, match="batch_size"):
         function(good, batch_size="1")
-    with pytest.raises(pa.ArrowInvalid):
-        list(function(good[:100]))
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(stoker.NotFoundError, match="nothing"):
         function(tmp_path / "nothing")
+    with pytest.raises(stoker.IOError):
+        list(function(tmp_path))
+
+
+@pytest.mark.parametrize(("function", "data"), [(iter_arrow, arrow), (iter_parquet, lambda kind: parquet())])
+def test_cut_anywhere_and_harmed(function, data, tmp_path):
+    good = data("file")
+    for size in range(0, len(good), max(1, len(good) // 200)):
+        try:
+            list(function(good[:size]))
+        except stoker.MalformedError as error:
+            assert str(error).startswith("Arrow data: ")
+        else:
+            raise AssertionError(f"{size} of {len(good)} bytes")
+    for at in range(0, len(good), max(1, len(good) // 200)):
+        bad = bytearray(good)
+        bad[at] ^= 0xFF
+        try:
+            list(function(bytes(bad)))
+        except stoker.DecodeError:
+            pass
+    path = tmp_path / "cut"
+    path.write_bytes(good[:100])
+    with pytest.raises(stoker.MalformedError, match="cut"):
+        list(function(path))
 
 
 @pytest.mark.parametrize("function", [iter_arrow, iter_parquet])

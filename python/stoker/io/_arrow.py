@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
+from contextlib import contextmanager
 from importlib import import_module
 
 from .. import _check
-from ..errors import InvalidArgumentError, NotInstalledError
+from ..errors import (
+    InvalidArgumentError,
+    IOError,
+    MalformedError,
+    NotFoundError,
+    NotInstalledError,
+    UnsupportedFormatError,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,17 +44,20 @@ def iter_arrow(
     `batch_size`: rows of a batch at most, where the file has larger ones (None: as the file has them).
 
     Raises NotInstalledError (an ImportError) without pyarrow, InvalidArgumentError (a ValueError) for a column
-    that is not there; what is wrong with the file is an exception of pyarrow's.
+    that is not there, NotFoundError and IOError for a path; with the words of pyarrow, MalformedError (a CorruptError
+    and a ValueError) for what is broken, UnsupportedFormatError for what it cannot read.
     """
     pa, ipc = _pyarrow("pyarrow"), _pyarrow("pyarrow.ipc")
     _check_batch(batch_size)
-    opened = _opened(pa, src)
-    options = None
-    if columns is not None:
-        names = _reader(ipc, opened, None).schema.names
-        options = ipc.IpcReadOptions(included_fields=[_index(names, name) for name in columns])
-        opened.seek(0)
-    return _arrow_batches(_reader(ipc, opened, options), list(columns) if columns is not None else None, batch_size)
+    with _told(pa, src):
+        opened = _opened(pa, src)
+        options = None
+        if columns is not None:
+            names = _reader(ipc, opened, None).schema.names
+            options = ipc.IpcReadOptions(included_fields=[_index(names, name) for name in columns])
+            opened.seek(0)
+        reader = _reader(ipc, opened, options)
+    return _each(pa, src, _arrow_batches(reader, list(columns) if columns is not None else None, batch_size))
 
 
 def iter_parquet(
@@ -65,7 +77,8 @@ def iter_parquet(
     """
     pa, parquet = _pyarrow("pyarrow"), _pyarrow("pyarrow.parquet")
     _check_batch(batch_size)
-    file = parquet.ParquetFile(pa.BufferReader(src) if _is_bytes(src) else src)
+    with _told(pa, src):
+        file = parquet.ParquetFile(pa.BufferReader(src) if _is_bytes(src) else src)
     options: dict[str, Any] = {"batch_size": batch_size or 65536}
     if columns is not None:
         for name in columns:  # pyarrow would leave out those that it does not know
@@ -73,7 +86,35 @@ def iter_parquet(
         options["columns"] = list(columns)
     if row_groups is not None:
         options["row_groups"] = list(row_groups)
-    return iter(file.iter_batches(**options))
+    return _each(pa, src, file.iter_batches(**options))
+
+
+@contextmanager
+def _told(pa: Any, src: object) -> Iterator[None]:
+    """What pyarrow raises as an exception of ours; what a file of the user's raises passes."""
+    is_path = isinstance(src, str) or hasattr(src, "__fspath__")
+    name = f"{src}" if is_path else "Arrow data"
+    try:
+        yield
+    except pa.ArrowNotImplementedError as error:
+        raise UnsupportedFormatError(f"{name}: {error}") from error
+    except (pa.ArrowInvalid, pa.ArrowSerializationError) as error:
+        raise MalformedError(f"{name}: {error}") from error
+    except OSError as error:
+        if error.errno is None and not (is_path and os.path.isdir(name)):  # pyarrow's, of a file that ends early
+            raise MalformedError(f"{name}: {error}") from error
+        if not is_path:
+            raise
+        raise (NotFoundError if isinstance(error, FileNotFoundError) else IOError)(f"{error}") from error
+
+
+def _each(pa: Any, src: object, batches: Iterator[Any]) -> Iterator[Any]:
+    while True:
+        with _told(pa, src):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def _pyarrow(name: str) -> Any:

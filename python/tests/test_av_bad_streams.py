@@ -109,6 +109,27 @@ def test_sizes_in_headers_that_are_wrong(small, name):
     assert not silent or name in RESYNCED, (len(data), silent)
 
 
+@pytest.mark.parametrize("name", ["flac", "w64", "wav", "mp4", "m4a"])
+def test_sound_that_is_cut_between_packets(name, tmp_path):
+    more = {"wav": ["-rf64", "always"], "mp4": ["-movflags", "faststart"], "m4a": ["-movflags", "faststart"]}.get(name, [])
+    path = tmp_path / f"sound.{name}"
+    if name == "mp4":
+        make(path, *more, seconds=1, audio=True)
+    else:
+        tone(path, *more, seconds=1)
+    data = path.read_bytes()
+    whole = len(decode_packets(demux_audio(data), None, strict=True))
+    for part in range(6, 12):
+        cut = demux_audio(data[: len(data) * part // 12 // 4096 * 4096], demux_config=QUICK)
+        with pytest.raises(stoker.CorruptError, match="packet"):
+            decode_packets(cut.clone(), None, strict=True)
+        try:
+            frames = decode_packets(cut, None)
+        except stoker.CorruptError:
+            continue  # not one packet is whole
+        assert frames.num_failed and len(frames) < whole
+
+
 # --- files that are whole ---
 
 

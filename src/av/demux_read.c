@@ -153,21 +153,19 @@ static bool lasts_less(const AVStream *st, const stk_packets *w, int64_t packets
     return st->duration > sum && (st->duration - sum) / packets >= w->list[0]->duration;
 }
 
-/* AVI counts pictures that were left out, too: those are not in its index. */
-static bool is_less_video(const stk_demuxer *d, const AVStream *st, size_t n)
+/* AVI and WAV tell the size of the whole file, too.  AVI counts pictures that were left out; where
+ * WAV is cut, FFmpeg forgets what its header said. */
+static bool is_short_riff(const stk_demuxer *d, const stk_packets *w, const AVStream *st, bool told)
 {
-    const char *name = d->fc->iformat->name;
-    const bool avi = !strcmp(name, "avi"), mov = !strncmp(name, "mov,", 4);
-    if (!avi && !mov) return false;
-    if (avformat_index_get_entries_count(st) > (int64_t)n) return true;
-    return avi && (uint64_t)st->nb_frames > n && av_input_is_cut(&d->input);
+    if (!av_input_is_cut(&d->input)) return false;
+    if (w->media == STK_MEDIA_VIDEO) return (uint64_t)st->nb_frames > w->n;
+    return !told || lasts_less(st, w, 1);
 }
 
 /*
  * Whether all that was read is less than the header says, for formats that say it exactly.
  *
- * Where a WAV file is cut, FFmpeg forgets what its header said.  Some encoders of MP3 count the
- * frame that holds the number.
+ * Some encoders of MP3 count the frame that holds the number.
  */
 static bool is_short(const stk_demuxer *d, const scan *s)
 {
@@ -175,12 +173,15 @@ static bool is_short(const stk_demuxer *d, const scan *s)
     const AVStream *st = d->fc->streams[s->stream];
     const stk_packets *w = s->packets;
     const bool told = d->fc->duration_estimation_method == AVFMT_DURATION_FROM_STREAM;
+    const bool avi = !strcmp(name, "avi"), mov = !strncmp(name, "mov,", 4);
+    const bool wav = !strcmp(name, "wav"), mp3 = !strcmp(name, "mp3");
     if (!w->n || w->windowed || w->media == STK_MEDIA_IMAGE) return false;
-    if (w->media == STK_MEDIA_VIDEO) return is_less_video(d, st, w->n);
-    if (!strcmp(name, "avi") || !strcmp(name, "wav"))
-        return (!told || lasts_less(st, w, 1)) && av_input_is_cut(&d->input);
-    if (!strcmp(name, "flac")) return told && lasts_less(st, w, 1);
-    return !strcmp(name, "mp3") && told && lasts_less(st, w, 2);
+    const bool indexed = mov || (avi && w->media == STK_MEDIA_VIDEO);
+    if (indexed && avformat_index_get_entries_count(st) > (int64_t)w->n) return true;
+    if ((avi || wav) && av_input_has_riff(&d->input)) return is_short_riff(d, w, st, told);
+    if (mp3) return told && lasts_less(st, w, 2);
+    if (wav || !strcmp(name, "w64") || !strcmp(name, "flac")) return told && lasts_less(st, w, 1);
+    return false;
 }
 
 static stk_err read_on(stk_demuxer *d, scan *s, stk_av_call *call)

@@ -33,11 +33,14 @@ static PyObject *av_muxer(PyObject *module, PyObject *args)
     stk_mux_opts opts = {.interrupt = {.wanted = ext_av_signal_raised}};
     stk_muxer *muxer;
     stk_diag diag;
+    ext_av_scope scope;
     if (!PyArg_ParseTuple(args, "yzzO:av_muxer", &url, &opts.format, &opts.protocols, &timeout))
         return NULL;
     if (!ext_timeout(timeout, &opts.timeout)) return NULL;
     if (!opts.timeout) opts.timeout = 1; /* at once; the library's 0 is its default */
+    ext_av_detach(&scope);               /* it asks the file system what the path is */
     const stk_err err = stk_muxer_new(url, &opts, &muxer, &diag);
+    ext_av_attach(&scope);
     return err ? ext_raise(err, &diag) : ext_av_give(module, EXT_AV_MUXER, muxer, NULL);
 }
 

@@ -20,10 +20,12 @@ typedef struct stk_mux_opts {
     const char *protocols; /* "file,tcp,rtmp": with these the url may be an address; NULL: a path */
     int64_t timeout;       /* of an address: ns for opening, for each packet and for closing;
                             * 0: 60 s; STK_FOREVER */
-    stk_av_interrupt interrupt; /* of an address or a pipe; not asked by stk_muxer_free */
+    stk_av_interrupt interrupt; /* of an address or a pipe, also while stk_muxer_close waits for
+                                 * another thread; not asked by stk_muxer_free */
 } stk_mux_opts;
 
-/* Nothing is written before stk_muxer_open.  STK_EINVAL: no format goes by that ending. */
+/* Nothing is written before stk_muxer_open.  STK_EINVAL: no format goes by that ending.
+ * STK_EUNSUPPORTED: no such muxer, or "fifo", which writes on a thread of its own. */
 STK_API STK_NODISCARD stk_err stk_muxer_new(const char *url, const stk_mux_opts *opts,
                                             stk_muxer **out, stk_diag *diag);
 
@@ -63,7 +65,9 @@ STK_API STK_NODISCARD stk_err stk_muxer_flush(stk_muxer *muxer, stk_diag *diag);
 
 /* Writes what comes behind the packets and closes the file, which happens after a failure, too.
  * Later calls do nothing.  Of an address it ends what another thread's call waits for, which says
- * STK_ECANCELLED, and waits for that. */
+ * STK_ECANCELLED, and waits for that; STK_ECANCELLED: `interrupt` ended the waiting, and the file
+ * is not closed.  STK_EAGAIN: `interrupt` called it, whose own call is ended likewise.  After
+ * stk_muxer_cancel, what would wait is left out, and that is no failure. */
 STK_API STK_NODISCARD stk_err stk_muxer_close(stk_muxer *muxer, stk_diag *diag);
 
 STK_END

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import socket
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -231,6 +232,42 @@ def test_a_signal_ends_writing(raw):
                 call()
 
 
+@contextlib.contextmanager
+def calling(function, *, again=0.05):
+    """A signal that comes every few hundredths of a second, with a handler that is this."""
+    before = signal.signal(signal.SIGALRM, lambda number, frame: function())
+    signal.setitimer(signal.ITIMER_REAL, again, again)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_handler_closes_what_it_interrupts(raw, quiet):
+    with deaf() as (address, waiting), muxer_to(address, raw, timeout=None) as muxer:
+
+        def close():
+            if waiting() > 1000:  # the write waits
+                with contextlib.suppress(stoker.BusyError if quiet else ()):
+                    muxer.close()
+
+        with pytest.raises(stoker.CancelledError if quiet else stoker.BusyError), calling(close):
+            muxer.write(0, raw)
+
+
+@pytest.mark.parametrize("format", ["matroska", "mpegts"])
+def test_close_after_cancel_raises_nothing(clips, format):
+    packets = demux_video(clips["clip.ts"])
+    with receiving() as (address, _):
+        muxer = Muxer(address, format=format, protocols=["tcp"])
+        muxer.add_remux_stream(packets.codec)
+        with muxer.open():
+            muxer.write(0, packets)
+            muxer.cancel()
+
+
 def test_ctrl_c_ends_writing(raw, tmp_path):
     path = make(tmp_path / "raw.nut", *VIDEOS["raw.nut"], size="320x240")
     code = """
@@ -260,6 +297,56 @@ def test_a_signal_ends_writing_to_a_pipe(raw, tmp_path):
             muxer.write(0, raw)
     finally:
         os.close(reader)
+
+
+def test_opening_a_pipe_survives_signals(raw, tmp_path):
+    """Of handlers that raise nothing, until one does."""
+    os.mkfifo(tmp_path / "x.nut")
+    muxer = Muxer(tmp_path / "x.nut")
+    muxer.add_remux_stream(raw.codec)
+    rung = []
+
+    def ring():
+        rung.append(None)
+        if len(rung) == 4:
+            raise Alarm
+
+    with pytest.raises(Alarm), calling(ring):
+        muxer.open()
+
+
+def test_each_signal_while_a_pipe_is_written_to_is_looked_at(raw, tmp_path):
+    """Also the one that comes right after another; and a pipe has no time limit."""
+    os.mkfifo(tmp_path / "x.nut")
+    reader = os.open(tmp_path / "x.nut", os.O_RDONLY | os.O_NONBLOCK)
+    rung = []
+
+    def ring():
+        rung.append(None)
+        if len(rung) == 20:
+            signal.setitimer(signal.ITIMER_REAL, 0)  # no other follows
+            raise Alarm
+
+    try:
+        muxer = Muxer(tmp_path / "x.nut", timeout=0)
+        muxer.add_remux_stream(raw.codec)
+        with muxer.open(), pytest.raises(Alarm), calling(ring, again=0.02):
+            muxer.write(0, raw)
+    finally:
+        os.close(reader)
+
+
+def test_a_format_that_opens_addresses_itself(raw):
+    with deaf() as (address, _):
+        muxer = Muxer(f"[f=nut]{address}", format="tee", protocols=["file", "tcp"], timeout=0.25)
+        muxer.add_remux_stream(raw.codec)
+        with muxer.open(), pytest.raises(stoker.TimeoutError, match="0.25 s, the timeout"):
+            muxer.write(0, raw)
+
+
+def test_a_muxer_with_a_thread_of_its_own():
+    with pytest.raises(stoker.UnsupportedError, match="thread of its own"):
+        Muxer("x.nut", format="fifo")
 
 
 def test_writing_has_a_time_limit(raw):

@@ -1,5 +1,6 @@
 /* From an array to a file and back, with every allocation of ours failing in turn. */
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -277,5 +278,90 @@ static void nobody_connects(void)
     }
 }
 
+typedef struct meeting {
+    stk_muxer *m;
+    stk_err closed;
+    pthread_t opener;
+    pthread_barrier_t asked, over;
+} meeting;
+
+static stk_muxer *to_nobody(stk_encoder **e, stk_av_interrupt interrupt)
+{
+    char url[80];
+    stk_muxer *m;
+    const stk_mux_opts opts = {
+        .format = "wav", .protocols = "tcp", .timeout = STK_FOREVER, .interrupt = interrupt};
+    snprintf(url, sizeof(url), "tcp://127.0.0.1:%d?listen", free_port());
+    CHECK_EQ(mod_muxer_new(url, &opts, &m, NULL), STK_OK);
+    CHECK_EQ(mod_muxer_add_encoder(m, &pcm, e, NULL), STK_OK);
+    return m;
+}
+
+static bool close_it(void *ctx)
+{
+    meeting *at = ctx;
+    stk_diag diag;
+    at->closed = mod_muxer_close(at->m, &diag);
+    CHECK(strstr(diag.text, "in use by this thread"));
+    return false;
+}
+
+/* As a signal's handler does. */
+static void closed_by_its_own_call(void)
+{
+    stk_encoder *e;
+    stk_diag diag;
+    meeting at = {0};
+    begin();
+    at.m = to_nobody(&e, (stk_av_interrupt){close_it, &at});
+    CHECK_EQ(mod_muxer_open(at.m, NULL, &diag), STK_ECANCELLED);
+    CHECK_EQ(at.closed, STK_EAGAIN);
+    CHECK_EQ(mod_muxer_close(at.m, &diag), STK_OK);
+    mod_encoder_free(&e);
+    mod_muxer_free(&at.m);
+}
+
+/* The thread that opens stays here, whoever cancels it; the one that closes wants to go. */
+static bool stay(void *ctx)
+{
+    meeting *at = ctx;
+    if (!pthread_equal(at->opener, pthread_self())) return true;
+    pthread_barrier_wait(&at->asked);
+    pthread_barrier_wait(&at->over);
+    return false;
+}
+
+static void *open_it(void *ctx)
+{
+    meeting *at = ctx;
+    at->opener = pthread_self();
+    CHECK_EQ(mod_muxer_open(at->m, NULL, NULL), STK_ECANCELLED);
+    return NULL;
+}
+
+static void closing_that_waits_asks(void)
+{
+    stk_encoder *e;
+    stk_diag diag;
+    pthread_t thread;
+    meeting at = {0};
+    begin();
+    at.m = to_nobody(&e, (stk_av_interrupt){stay, &at});
+    pthread_barrier_init(&at.asked, NULL, 2);
+    pthread_barrier_init(&at.over, NULL, 2);
+    CHECK_EQ(pthread_create(&thread, NULL, open_it, &at), 0);
+    pthread_barrier_wait(&at.asked);
+    CHECK_EQ(mod_muxer_close(at.m, &diag), STK_ECANCELLED);
+    CHECK(strstr(diag.text, "cannot close: tcp://127.0.0.1"));
+    pthread_barrier_wait(&at.over);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(mod_muxer_close(at.m, &diag), STK_OK);
+    pthread_barrier_destroy(&at.asked);
+    pthread_barrier_destroy(&at.over);
+    mod_encoder_free(&e);
+    mod_muxer_free(&at.m);
+}
+
 TESTS(TEST(array_to_file), TEST(every_allocation_fails), TEST(pictures_of_all_shapes),
-      TEST(arrays_that_are_none), TEST(nobody_connects), TEST(wrong_order))
+      TEST(arrays_that_are_none), TEST(nobody_connects), TEST(closed_by_its_own_call),
+      TEST(closing_that_waits_asks), TEST(wrong_order))

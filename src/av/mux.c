@@ -17,12 +17,14 @@
 typedef enum phase { MAKING, OPEN, CUT_SHORT, CLOSED } phase;
 
 struct stk_muxer {
-    char *name;  /* for messages: of an address without its password */
-    bool remote; /* calls wait for others, and `stop` ends that */
+    char *name;     /* for messages: of an address without its password */
+    bool remote;    /* calls wait for others, and `stop` ends that */
+    bool stoppable; /* remote, or a pipe */
 
     stk_mutex lock;
     stk_cond left;
-    bool busy; /* guarded by `lock`; whoever set it has everything below */
+    bool busy;       /* guarded by `lock`; whoever set it has everything below */
+    pthread_t owner; /* guarded by `lock`; who that is */
 
     av_stop stop;
     AVFormatContext *fc;
@@ -30,28 +32,58 @@ struct stk_muxer {
     phase phase;
 };
 
+static bool claim_locked(stk_muxer *m) STK_REQUIRES(m->lock)
+{
+    if (m->busy) return false;
+    m->busy = true;
+    m->owner = pthread_self();
+    return true;
+}
+
+/* By a call of this thread's, which asks its `interrupt`. */
+static bool is_own_locked(const stk_muxer *m) STK_REQUIRES(m->lock)
+{
+    return m->busy && pthread_equal(m->owner, pthread_self());
+}
+
+static stk_err say_busy(bool own, stk_diag *diag)
+{
+    return stk_diag_set(diag, STK_EAGAIN,
+                        own ? "the muxer is in use by this thread: use it when that call is over"
+                            : "the muxer is in use by another thread: one thread at a time may "
+                              "use it");
+}
+
 static bool enter(stk_muxer *m, stk_diag *diag)
 {
     stk_mutex_lock(&m->lock);
-    const bool mine = !m->busy;
-    m->busy = true;
+    const bool own = is_own_locked(m), mine = claim_locked(m);
     stk_mutex_unlock(&m->lock);
-    if (mine) return true;
-    stk_diag_set(diag, STK_EAGAIN,
-                 "the muxer is in use by another thread: one thread at a time may use it");
-    return false;
+    if (!mine) say_busy(own, diag);
+    return mine;
 }
 
-/* What another thread's call waits for ends, and then that call. */
-static bool enter_to_close(stk_muxer *m, stk_diag *diag)
+/* What another call waits for ends, and then, if it is another thread's, that call. */
+static stk_err enter_to_close(stk_muxer *m, stk_diag *diag)
 {
-    if (!m->remote) return enter(m, diag);
+    if (!m->remote) return enter(m, diag) ? STK_OK : STK_EAGAIN;
+    const stk_av_interrupt *const interrupt = &m->stop.interrupt;
+    bool unwanted = false;
     stk_mutex_lock(&m->lock);
     if (m->busy) av_stop_cancel(&m->stop);
-    while (m->busy) (void)stk_cond_wait(&m->left, &m->lock, STK_NEVER);
-    m->busy = true;
+    const bool own = is_own_locked(m);
+    while (m->busy && !own && !unwanted) {
+        const int64_t next = stk_deadline_ns(m->stop.pause);
+        if (stk_cond_wait(&m->left, &m->lock, next) || !interrupt->wanted) continue;
+        stk_mutex_unlock(&m->lock);
+        unwanted = interrupt->wanted(interrupt->ctx);
+        stk_mutex_lock(&m->lock);
+    }
+    const bool mine = claim_locked(m);
     stk_mutex_unlock(&m->lock);
-    return true;
+    if (mine) return STK_OK;
+    if (own) return say_busy(own, diag);
+    return stk_diag_set(diag, STK_ECANCELLED, "cannot close: %s: cancelled", m->name);
 }
 
 static void leave(stk_muxer *m)
@@ -97,10 +129,25 @@ static stk_err fail(stk_muxer *m, stk_av_call *call, int rc, const char *what)
 
 /* --- making --- */
 
-/* What can be waited for, and be left at any moment: neither a file nor a pipe. */
-static bool is_remote(const stk_mux_opts *opts, const char *url)
+static bool names_addresses(const char *protocols)
 {
-    const char *name = opts->protocols ? avio_find_protocol_name(url) : "file";
+    while (*protocols) {
+        const size_t n = strcspn(protocols, ",");
+        if (n &&
+            !(n == 4 && (memcmp(protocols, "file", n) == 0 || memcmp(protocols, "pipe", n) == 0)))
+            return true;
+        protocols += n + (protocols[n] == ',');
+    }
+    return false;
+}
+
+/* What can be waited for, and be left at any moment: neither a file nor a pipe.  Formats that open
+ * by themselves what they write to, like playlists, may use whatever is allowed. */
+static bool is_remote(const stk_mux_opts *opts, const AVFormatContext *fc)
+{
+    if (!opts->protocols) return false;
+    if ((fc->oformat->flags & AVFMT_NOFILE) && names_addresses(opts->protocols)) return true;
+    const char *name = avio_find_protocol_name(fc->url);
     return !name || (strcmp(name, "file") != 0 && strcmp(name, "pipe") != 0);
 }
 
@@ -110,6 +157,23 @@ static bool is_pipe(const char *url)
     struct stat st;
     (void)av_strstart(url, "file:", &url);
     return av_strstart(url, "pipe:", NULL) || (stat(url, &st) == 0 && !S_ISREG(st.st_mode));
+}
+
+static stk_err find_format(const stk_muxer *m, const stk_mux_opts *opts, const char *file,
+                           const AVOutputFormat **out, stk_av_call *call)
+{
+    *out = av_guess_format(opts->format, opts->format ? NULL : file, NULL);
+    if (!*out)
+        return opts->format ? stk_av_say(call, STK_EUNSUPPORTED, "this FFmpeg has no muxer '%s'",
+                                         opts->format)
+                            : stk_av_say(call, STK_EINVAL,
+                                         "%s: no format goes by that ending: say format=", m->name);
+    if (strcmp((*out)->name, "fifo") == 0) /* its thread would ask `stop` while others use it */
+        return stk_av_say(call, STK_EUNSUPPORTED,
+                          "%s: the muxer 'fifo' writes on a thread of its own, which nothing here "
+                          "can end: say the format itself, and write on a thread of yours",
+                          m->name);
+    return STK_OK;
 }
 
 static stk_err make(stk_muxer *m, const char *url, const stk_mux_opts *opts, stk_av_call *call)
@@ -125,20 +189,17 @@ static stk_err make(stk_muxer *m, const char *url, const stk_mux_opts *opts, stk
     }
     memcpy(m->name, url, strlen(url) + 1);
     stk_av_hide_passwords(m->name, false);
-    m->remote = is_remote(opts, file);
-    const bool stoppable = m->remote || is_pipe(file);
-    format = av_guess_format(opts->format, opts->format ? NULL : file, NULL);
-    if (!format) {
-        av_free(file);
-        return opts->format ? stk_av_say(call, STK_EUNSUPPORTED, "this FFmpeg has no muxer '%s'",
-                                         opts->format)
-                            : stk_av_say(call, STK_EINVAL,
-                                         "%s: no format goes by that ending: say format=", m->name);
-    }
-    const int rc = avformat_alloc_output_context2(&m->fc, format, NULL, file);
+    const stk_err err = find_format(m, opts, file, &format, call);
+    const int rc = err ? 0 : avformat_alloc_output_context2(&m->fc, format, NULL, file);
     av_free(file);
+    if (err) return err;
     if (rc < 0) return stk_av_wrong(call, rc, "%s", m->name);
-    if (stoppable) m->fc->interrupt_callback = (AVIOInterruptCB){av_stop_wanted, &m->stop};
+    m->remote = is_remote(opts, m->fc);
+    m->stoppable = m->remote || is_pipe(m->fc->url);
+    if (!m->remote) m->stop.timeout = STK_FOREVER;
+    /* Only a signal gets a write to a pipe out of the system: each is asked about, at once. */
+    if (!m->remote) m->stop.pause = 0;
+    if (m->stoppable) m->fc->interrupt_callback = (AVIOInterruptCB){av_stop_wanted, &m->stop};
     m->fc->protocol_whitelist = av_strdup(opts->protocols ? opts->protocols : "file");
     return m->fc->protocol_whitelist ? STK_OK : no_memory(call);
 }
@@ -274,13 +335,28 @@ stk_err mod_muxer_add_codec(stk_muxer *m, const stk_av_codec *codec, stk_diag *d
 
 /* --- writing --- */
 
+/* A signal that nobody wants to stop for gets nobody out of opening a pipe (PEP 475). */
+static int open_output(stk_muxer *m, AVDictionary **options)
+{
+    for (;;) {
+        AVDictionary *rest = NULL; /* FFmpeg takes out of it what it knows, also if that fails */
+        int rc = av_dict_copy(&rest, *options, 0);
+        if (rc >= 0) rc = m->fc->io_open(m->fc, &m->fc->pb, m->fc->url, AVIO_FLAG_WRITE, &rest);
+        if (rc != AVERROR(EINTR) || av_stop_wanted(&m->stop)) {
+            av_dict_free(options);
+            *options = rest;
+            return rc;
+        }
+        av_dict_free(&rest);
+    }
+}
+
 static stk_err write_header(stk_muxer *m, const char *const *texts, stk_av_call *call)
 {
     AVDictionary *options = NULL;
     int rc = stk_av_options(texts, &options);
     av_stop_begin(&m->stop);
-    if (rc >= 0 && !(m->fc->oformat->flags & AVFMT_NOFILE))
-        rc = m->fc->io_open(m->fc, &m->fc->pb, m->fc->url, AVIO_FLAG_WRITE, &options);
+    if (rc >= 0 && !(m->fc->oformat->flags & AVFMT_NOFILE)) rc = open_output(m, &options);
     stk_err err = STK_OK;
     if (rc >= 0) rc = avformat_write_header(m->fc, &options);
     const AVDictionaryEntry *unknown = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
@@ -391,9 +467,10 @@ stk_err mod_muxer_flush(stk_muxer *m, stk_diag *diag)
     return err;
 }
 
-static stk_err close_file(stk_muxer *m, stk_av_call *call)
+/* `cancelled`: by the user, who was told that nothing is completed. */
+static stk_err close_file(stk_muxer *m, bool cancelled, stk_av_call *call)
 {
-    const phase was = m->phase;
+    const phase was = m->phase == OPEN && m->stoppable && cancelled ? CUT_SHORT : m->phase;
     m->phase = CLOSED;
     if (was != OPEN && was != CUT_SHORT) return STK_OK;
     if (was == OPEN) av_stop_begin(&m->stop); /* else it gives up at once */
@@ -409,10 +486,12 @@ static stk_err close_file(stk_muxer *m, stk_av_call *call)
 
 stk_err mod_muxer_close(stk_muxer *m, stk_diag *diag)
 {
-    if (!enter_to_close(m, diag)) return STK_EAGAIN;
+    const bool cancelled = av_stop_is_cancelled(&m->stop); /* not by this call */
+    stk_err err = enter_to_close(m, diag);
+    if (err) return err;
     stk_av_call call;
     stk_av_enter(&call, diag);
-    const stk_err err = close_file(m, &call);
+    err = close_file(m, cancelled, &call);
     stk_av_leave(&call);
     leave(m);
     return err;

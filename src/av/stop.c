@@ -3,7 +3,6 @@
 #include "base/thread.h"
 
 #define DEFAULT_TIMEOUT (INT64_C(60) * 1000 * 1000 * 1000)
-#define ASK_NS (INT64_C(100) * 1000 * 1000) /* between two questions whether to go on */
 
 stk_err av_stop_init(av_stop *s, int64_t timeout, stk_av_interrupt interrupt, stk_diag *diag)
 {
@@ -11,6 +10,7 @@ stk_err av_stop_init(av_stop *s, int64_t timeout, stk_av_interrupt interrupt, st
         return stk_diag_set(diag, STK_EINVAL, "the timeout is negative");
     s->interrupt = interrupt;
     s->timeout = timeout ? timeout : DEFAULT_TIMEOUT;
+    s->pause = AV_STOP_PAUSE;
     return STK_OK;
 }
 
@@ -37,7 +37,7 @@ int av_stop_wanted(void *opaque)
     if (s->deadline == STK_NEVER && !s->interrupt.wanted) return s->late;
     const int64_t now = stk_clock_ns();
     if (now >= s->deadline) s->late = true;
-    if (s->interrupt.wanted && !s->unwanted && now - s->asked >= ASK_NS) {
+    if (s->interrupt.wanted && !s->unwanted && now - s->asked >= s->pause) {
         s->asked = now;
         s->unwanted = s->interrupt.wanted(s->interrupt.ctx);
     }

@@ -13,9 +13,12 @@
 
 #include "av/call.h"
 
+#define AV_STOP_PAUSE (INT64_C(100) * 1000 * 1000) /* what av_stop_init sets */
+
 typedef struct av_stop {
     stk_av_interrupt interrupt;
     int64_t timeout; /* of a call, in ns */
+    int64_t pause;   /* between two questions whether to go on, in ns */
 
     atomic_bool cancelled;
     int64_t deadline, asked; /* of stk_clock_ns */

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "av/stop.h"
+#include "base/thread.h"
 #include "tests/check.h"
 
 static stk_av_call call;
@@ -73,4 +74,26 @@ static void somebody_says_so(void)
     stk_av_leave(&call);
 }
 
-TESTS(TEST(nothing_stops_it), TEST(its_time_is_over), TEST(it_is_cancelled), TEST(somebody_says_so))
+static bool no(void *ctx)
+{
+    ++*(int *)ctx;
+    return false;
+}
+
+static void how_often_it_asks(void)
+{
+    av_stop s;
+    int asked = 0;
+    begin(&s, STK_FOREVER, (stk_av_interrupt){no, &asked});
+    s.pause = INT64_C(3600) * 1000 * 1000 * 1000;
+    s.asked = stk_clock_ns();
+    CHECK(!av_stop_wanted(&s) && !av_stop_wanted(&s));
+    CHECK_EQ(asked, 0);
+    s.pause = 0;
+    CHECK(!av_stop_wanted(&s) && !av_stop_wanted(&s));
+    CHECK_EQ(asked, 2);
+    stk_av_leave(&call);
+}
+
+TESTS(TEST(nothing_stops_it), TEST(its_time_is_over), TEST(it_is_cancelled), TEST(somebody_says_so),
+      TEST(how_often_it_asks))

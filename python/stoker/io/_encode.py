@@ -152,7 +152,8 @@ class Muxer:
     One thread at a time may use it: a second one gets a `BusyError`.  `cancel()` may come from any, and so may
     `close()` of an address.  Ctrl-C, and whatever handlers of signals raise, ends what the main thread waits for at an
     address or a pipe.  Nothing can be written behind what was cut short.
-    Errors: `InvalidArgumentError`: no format goes by that ending; `UnsupportedError`: this FFmpeg has no such format.
+    Errors: `InvalidArgumentError`: no format goes by that ending; `UnsupportedError`: this FFmpeg has no such format,
+        or it is "fifo", which writes on a thread of its own.
     """
 
     _opened = False
@@ -263,7 +264,9 @@ class Muxer:
     def close(self) -> None:
         """Writes what comes behind the packets, and closes the file, also if that fails; again: does nothing.
 
-        Of an address, from any thread: a call that waits in another one ends with `CancelledError`.
+        Of an address, from any thread: a call that waits in another one ends with `CancelledError`.  So does one that
+        a signal's handler interrupted, in which this raises a `BusyError`: close again when it is over.  After
+        `cancel()`, what would have to wait is left out.
         """
         self._opened = False
         _stoker.av_muxer_close(self._core)

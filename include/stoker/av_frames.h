@@ -132,8 +132,10 @@ typedef struct stk_frames_wanted {
     const int64_t *times;   /* [num] when each is shown, in the codec's time base; NULL: any time */
     const int64_t *numbers; /* [num] of each, counted from 0 in the window; NULL: any number */
     size_t num;             /* both rise */
-    const size_t *pick;     /* [n] rising: which of them each picture of the array is; all are */
+    const size_t
+        *pick; /* [n] rising, from 0 on: which of them each picture of the array is; all are */
     size_t n;
+    int32_t width, height; /* of a picture of the array */
 } stk_frames_wanted;
 
 /* The array (n, height, width, components) straight into `dst`, of `size` bytes, aligned to 16: no
@@ -143,6 +145,7 @@ typedef struct stk_frames_wanted {
  *
  * with rgb24, bgr24, rgba or bgra, and rows of 16, 32, 48... pixels.  It begins anew before and
  * afterwards, and drops what waits.
+ * STK_EINVAL: the array does not hold n such pictures, or pick is not as it should be.
  * STK_EUNSUPPORTED: other filters, or frames of another size or format, or an FFmpeg later than 6,
  * whose filters know more: decode.  STK_ENOTFOUND: another frame came in the place of one that is
  * wanted, or none.  Other failures as stk_decoder_decode; `dst` may hold anything after one. */

@@ -150,6 +150,29 @@ def test_wav_that_does_not_say_its_size_is_whole(says, piped, tmp_path):
     assert np.array_equal(to_numpy(convert_frames(frames)).ravel(), sound)
 
 
+def test_a_large_wav_that_is_cut_says_so(tmp_path):
+    riff = (b"RIFF", 3_000_000_036, b"WAVE")  # a size like any other, above 2 GiB
+    head = struct.pack("<4sI4s4sIHHIIHH4sI", *riff, b"fmt ", 16, 1, 1, 8000, 16000, 2, 16, b"data", 3_000_000_000)
+    with pytest.raises(stoker.CorruptError, match="the input ends too early"):
+        decode_packets(demux_audio(head + bytes(30_000)), None, strict=True)
+
+
+@pytest.mark.parametrize("more", [1, 8])
+def test_wav_that_counts_its_head_or_padding_is_whole(more, tmp_path):
+    data = tone(tmp_path / "tone.wav", seconds=1).read_bytes()
+    larger = put(data, 4, len(data) - 8 + more, 4, "little")
+    assert len(decode_packets(demux_audio(larger), None, strict=True)) == 44100
+
+
+def test_mp4_with_empty_samples_is_whole(tmp_path):
+    data = make(tmp_path / "some.mp4", "-c:v", "libx264", "-movflags", "faststart", "-pix_fmt", "yuv420p").read_bytes()
+    sizes = data.index(b"stsz") + 8
+    count = struct.unpack_from(">I", data, sizes + 4)[0]
+    last = sizes + 4 * (count + 1)  # its bytes stay, behind the others
+    frames = decode_packets(demux_video(put(data, last, 0, 4)), None, strict=True)
+    assert len(frames) in {count - 1, count}
+
+
 def test_avi_with_frames_that_were_left_out_is_whole(tmp_path):
     path = make(tmp_path / "some.avi", "-vf", "select='not(eq(mod(n,5),3))'", "-vsync", "vfr", "-c:v", "mpeg4")
     assert len(decode_packets(demux_video(path), None, strict=True)) == 40

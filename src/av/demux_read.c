@@ -7,14 +7,15 @@
 enum {
     MAX_TRIES = 24,      /* of seeking further back; each goes twice as far as the one before */
     AUDIO_PREROLL = 250, /* ms that decoders of audio need before what they decode is right */
-    OUT_OF_ORDER = 300,  /* ms that pictures may be shown out of order, where only that is known */
+    RIFF_SLACK = 8,     /* bytes that some count too many: the head, or padding that is not there */
+    OUT_OF_ORDER = 300, /* ms that pictures may be shown out of order, where only that is known */
 };
 
 /* FFmpeg calls the last packet partial where WAV does not say where it ends. */
 static void look_at_end(stk_demuxer *d)
 {
     const bool wav = !strcmp(d->fc->iformat->name, "wav");
-    if (wav && av_input_has_riff(&d->input) && !av_input_is_cut(&d->input))
+    if (wav && av_input_has_riff(&d->input) && !av_input_is_cut(&d->input, 0))
         d->packet->flags &= ~AV_PKT_FLAG_CORRUPT;
 }
 
@@ -38,7 +39,9 @@ stk_err stk_demuxer_packet(stk_demuxer *d, stk_av_call *call)
     if (rc == AVERROR_EOF && io && io->error < 0 && io->error != AVERROR_EOF) rc = io->error;
     if (rc == AVERROR_EOF && !d->input.os_error && !av_input_interrupted(&d->input))
         return STK_EEND;
-    return stk_demuxer_fail(d, call, rc, "cannot read");
+    const stk_err err = stk_demuxer_fail(d, call, rc, "cannot read");
+    d->input.stop.late = false; /* said, and who asks again has time again */
+    return err;
 }
 
 /* --- seeking --- */
@@ -157,9 +160,23 @@ static bool lasts_less(const AVStream *st, const stk_packets *w, int64_t packets
  * WAV is cut, FFmpeg forgets what its header said. */
 static bool is_short_riff(const stk_demuxer *d, const stk_packets *w, const AVStream *st, bool told)
 {
-    if (!av_input_is_cut(&d->input)) return false;
+    if (!av_input_is_cut(&d->input, told ? 0 : RIFF_SLACK)) return false;
     if (w->media == STK_MEDIA_VIDEO) return (uint64_t)st->nb_frames > w->n;
     return !told || lasts_less(st, w, 1);
+}
+
+/* Whether the file's index has more packets.  Those without a byte show nothing, and are not given
+ * where a parser looks at the stream. */
+static bool has_more(const AVStream *st, size_t n)
+{
+    const int entries = avformat_index_get_entries_count(st);
+    size_t more = 0;
+    if (entries < 0 || (size_t)entries <= n) return false;
+    for (int i = 0; i < entries; i++) {
+        const AVIndexEntry *e = avformat_index_get_entry((AVStream *)st, i);
+        more += e && e->size > 0;
+    }
+    return more > n;
 }
 
 /*
@@ -177,7 +194,7 @@ static bool is_short(const stk_demuxer *d, const scan *s)
     const bool wav = !strcmp(name, "wav"), mp3 = !strcmp(name, "mp3");
     if (!w->n || w->windowed || w->media == STK_MEDIA_IMAGE) return false;
     const bool indexed = mov || (avi && w->media == STK_MEDIA_VIDEO);
-    if (indexed && avformat_index_get_entries_count(st) > (int64_t)w->n) return true;
+    if (indexed && has_more(st, w->n)) return true;
     if ((avi || wav) && av_input_has_riff(&d->input)) return is_short_riff(d, w, st, told);
     if (mp3) return told && lasts_less(st, w, 2);
     if (wav || !strcmp(name, "w64") || !strcmp(name, "flac")) return told && lasts_less(st, w, 1);

@@ -37,6 +37,7 @@ static bool fits(const stk_decoder *d, const filling *f)
     size_t bytes;
     if (!av_scale_fits_array(&d->scale, d->frame)) return false;
     av_scale_spec(&d->scale, d->frame, &spec);
+    if (spec.shape[0] != f->is->height || spec.shape[1] != f->is->width) return false;
     return !stk_spec_bytes(&spec, &bytes) && bytes == f->each;
 }
 
@@ -75,9 +76,21 @@ static stk_err look(stk_decoder *d, filling *f, stk_av_call *call)
     return fits(d, f) ? write_picture(d, f, call) : unfit(call);
 }
 
+/* Each of those that are wanted is a picture, and in order. */
+static bool is_sound(const stk_frames_wanted *w, size_t size)
+{
+    if (!w->n || !w->num || size % w->n || w->pick[0]) return false;
+    for (size_t i = 1; i < w->n; i++)
+        if (w->pick[i] != w->pick[i - 1] && w->pick[i] != w->pick[i - 1] + 1) return false;
+    return w->pick[w->n - 1] == w->num - 1;
+}
+
 stk_err stk_decoder_write(stk_decoder *d, const stk_frames_wanted *wanted, uint8_t *dst,
                           size_t size, stk_av_call *call)
 {
+    if (!is_sound(wanted, size))
+        return stk_av_say(call, STK_EINVAL, "%zu frames in an array of %zu pictures, %zu bytes",
+                          wanted->num, wanted->n, size);
     filling f = {.is = wanted, .dst = dst, .each = size / wanted->n};
     stk_err err = STK_OK;
     if (is_hopeless(d) || (uintptr_t)dst % AV_SCALE_ALIGN) return unfit(call);

@@ -8,7 +8,8 @@ enum { WIDTH = 64, HEIGHT = 48, PICTURE = WIDTH * HEIGHT * 3 };
 
 static const int64_t third = 2;
 static const size_t first = 0;
-static const stk_frames_wanted one = {.numbers = &third, .num = 1, .pick = &first, .n = 1};
+static const stk_frames_wanted one = {
+    .numbers = &third, .num = 1, .pick = &first, .n = 1, .width = WIDTH, .height = HEIGHT};
 
 static stk_packets *packets_of(size_t width, size_t height)
 {
@@ -72,8 +73,9 @@ static void wanted_frames_as_often_as_they_are_wanted(void)
     static const size_t pick[] = {0, 1, 1, 2, 2};
     static const int64_t at[] = {1, 4, 8};
     stk_packets *packets = packets_of(WIDTH, HEIGHT);
-    const stk_frames_wanted ways[] = {
-        {at, at, 3, pick, 5}, {NULL, at, 3, pick, 5}, {at, NULL, 3, pick, 5}};
+    const stk_frames_wanted ways[] = {{at, at, 3, pick, 5, WIDTH, HEIGHT},
+                                      {NULL, at, 3, pick, 5, WIDTH, HEIGHT},
+                                      {at, NULL, 3, pick, 5, WIDTH, HEIGHT}};
     stk_diag diag = {0};
     expect(packets, all);
     for (int i = 0; i < 3; i++) {
@@ -91,10 +93,10 @@ static void frames_that_are_not_there(void)
     static const size_t pick[] = {0, 1};
     static const int64_t at[] = {3, 9}, other[] = {3, 5};
     stk_packets *packets = packets_of(WIDTH, HEIGHT);
-    const stk_frames_wanted ways[] = {{at, at, 2, pick, 2},
-                                      {NULL, at, 2, pick, 2},
-                                      {at, NULL, 2, pick, 2},
-                                      {other, at, 2, pick, 2}};
+    const stk_frames_wanted ways[] = {{at, at, 2, pick, 2, WIDTH, HEIGHT},
+                                      {NULL, at, 2, pick, 2, WIDTH, HEIGHT},
+                                      {at, NULL, 2, pick, 2, WIDTH, HEIGHT},
+                                      {other, at, 2, pick, 2, WIDTH, HEIGHT}};
     for (int i = 0; i < 4 && COMPAT_SCALE_ALONE; i++) {
         stk_diag diag = {0};
         CHECK_EQ(fill(packets, TEXT, &ways[i], got, sizeof(got), &diag), STK_ENOTFOUND);
@@ -115,6 +117,15 @@ static void what_cannot_be_written_so(void)
     CHECK_EQ(fill(narrow, TEXT, &one, got, PICTURE / 8, &diag), STK_EUNSUPPORTED);
     CHECK(strstr(diag.text, "straight into an array"));
     CHECK_EQ(fill(packets, TEXT, &one, got + 1, PICTURE, &diag), STK_EUNSUPPORTED);
+    stk_frames_wanted turned = one;
+    turned.width = HEIGHT; /* as many bytes */
+    turned.height = WIDTH;
+    CHECK_EQ(fill(packets, TEXT, &turned, got, PICTURE, &diag), STK_EUNSUPPORTED);
+    stk_frames_wanted none = one, more = one;
+    none.n = 0;
+    more.num = 2;
+    CHECK_EQ(fill(packets, TEXT, &none, got, PICTURE, &diag), STK_EINVAL);
+    CHECK_EQ(fill(packets, TEXT, &more, got, PICTURE, &diag), STK_EINVAL);
     mod_packets_unref(&packets);
     mod_packets_unref(&narrow);
 }

@@ -136,7 +136,9 @@ stk_err av_filter_put(av_filter *f, const av_filter_input *input, AVFrame *frame
             return err;
         }
     }
+    f->earlier += f->given;
     f->given = f->bytes = 0;
+    f->put++;
     f->end = stk_frame_end(frame, input->audio, input->time_base, input->frame_rate);
     const int rc = av_buffersrc_add_frame_flags(f->source, frame, AV_BUFFERSRC_FLAG_KEEP_REF);
     if (rc >= 0 || rc == AVERROR_EOF) return STK_OK; /* filters like trim have had enough */
@@ -166,8 +168,11 @@ static stk_err take(av_filter *f, bool audio, stk_frames *out, stk_av_call *call
     const stk_err err = stk_frames_add(out, f->got);
     av_frame_unref(f->got);
     if (err) return stk_av_say(call, err, "no memory for frames");
-    f->bytes = out->n > 1 ? f->bytes + out->bytes - before : 0;
-    if (++f->given <= MAX_GIVEN && f->bytes <= MAX_BYTES) return STK_OK;
+    const size_t bytes = out->bytes - before;
+    const size_t held =
+        f->put > f->earlier ? f->put - f->earlier : 0; /* as reverse does with all */
+    f->bytes = out->n > 1 ? f->bytes + bytes : 0;
+    if (++f->given <= MAX_GIVEN + held && f->bytes <= MAX_BYTES + held * bytes) return STK_OK;
     return stk_av_say(call, STK_ELIMIT,
                       "the filters gave %zu frames for one: its time is far from that of the next, "
                       "or they never stop",

@@ -17,6 +17,7 @@ typedef struct av_filter {
     AVFrame *got;
     bool ended;          /* no more frames come */
     size_t given, bytes; /* since a frame was put in; the bytes of one call */
+    size_t put, earlier; /* frames: put in, and given before the last of them */
     int64_t end;         /* of the last frame: fps, for one, repeats a frame as long as it lasts */
 } av_filter;
 

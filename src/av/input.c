@@ -21,7 +21,6 @@
 enum {
     DEFAULT_BUFFER = 8096,
     MAX_BUFFER = 1 << 28,
-    RIFF_UNKNOWN = 0x7fff0000, /* bytes: from there on it is no size, but the most that fits */
 };
 
 void av_input_begin(av_input *in)
@@ -124,11 +123,17 @@ bool av_input_has_riff(const av_input *in)
     return in->known >= AV_INPUT_HEAD && !memcmp(in->head, "RIFF", 4);
 }
 
-bool av_input_is_cut(const av_input *in)
+/* Not a size, but what those write who do not know it: about the largest of 31 or 32 bits. */
+static bool is_placeholder(int64_t says)
+{
+    return (says >= 0x7fff0000 && says <= 0x80000100) || says >= 0xfffff000;
+}
+
+bool av_input_is_cut(const av_input *in, int64_t slack)
 {
     const int64_t size = in->size >= 0 ? in->size : in->known;
     const int64_t says = AV_RL32(in->head + 4);
-    return av_input_has_riff(in) && says < RIFF_UNKNOWN && says + AV_INPUT_HEAD > size;
+    return av_input_has_riff(in) && !is_placeholder(says) && says + AV_INPUT_HEAD > size + slack;
 }
 
 static int64_t seek_any(void *opaque, int64_t offset, int whence)

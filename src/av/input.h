@@ -53,9 +53,9 @@ void av_input_cancel(av_input *in);
 /* Whether it begins as AVI and WAV do; false if FFmpeg opened it itself. */
 bool av_input_has_riff(const av_input *in);
 
-/* Whether it has such a beginning, and ended before the size that is told there.  Whoever writes
- * into a pipe tells the most that fits, or nothing: that is no size. */
-bool av_input_is_cut(const av_input *in);
+/* Whether it has such a beginning, and ended more than `slack` bytes before the size that is told
+ * there.  Whoever writes into a pipe tells the most that fits, or nothing: that is no size. */
+bool av_input_is_cut(const av_input *in, int64_t slack);
 
 /* FFmpeg asks this one: 1 to stop. */
 int av_input_interrupted(void *in);

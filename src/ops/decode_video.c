@@ -179,7 +179,9 @@ static stk_err fill(clip *c, const shared *s, stk_diag *diag)
                                    .numbers = p->step || !c->times ? numbers : NULL,
                                    .num = p->num,
                                    .pick = p->pick,
-                                   .n = p->n};
+                                   .n = p->n,
+                                   .width = s->geometry.width,
+                                   .height = s->geometry.height};
     if (!err) err = stk_media_fill(&c->file, &opts, &how, c->slot.data, c->bytes, diag);
     stk_free(times);
     stk_free(numbers);

@@ -48,10 +48,8 @@ static bool is_own_locked(const stk_muxer *m) STK_REQUIRES(m->lock)
 
 static stk_err say_busy(bool own, stk_diag *diag)
 {
-    return stk_diag_set(diag, STK_EAGAIN,
-                        own ? "the muxer is in use by this thread: use it when that call is over"
-                            : "the muxer is in use by another thread: one thread at a time may "
-                              "use it");
+    return stk_diag_set(diag, STK_EAGAIN, "the muxer is in use by %s thread: one call at a time",
+                        own ? "this" : "another");
 }
 
 static bool enter(stk_muxer *m, stk_diag *diag)
@@ -131,12 +129,10 @@ static stk_err fail(stk_muxer *m, stk_av_call *call, int rc, const char *what)
 
 static bool names_addresses(const char *protocols)
 {
-    while (*protocols) {
-        const size_t n = strcspn(protocols, ",");
-        if (n &&
-            !(n == 4 && (memcmp(protocols, "file", n) == 0 || memcmp(protocols, "pipe", n) == 0)))
+    for (size_t n; *protocols; protocols += n + (protocols[n] == ',')) {
+        n = strcspn(protocols, ",");
+        if (n != 4 || (memcmp(protocols, "file", n) != 0 && memcmp(protocols, "pipe", n) != 0))
             return true;
-        protocols += n + (protocols[n] == ',');
     }
     return false;
 }
@@ -159,21 +155,26 @@ static bool is_pipe(const char *url)
     return av_strstart(url, "pipe:", NULL) || (stat(url, &st) == 0 && !S_ISREG(st.st_mode));
 }
 
+/* Its thread would ask `stop` while others use it. */
+static stk_err say_fifo(const stk_muxer *m, stk_av_call *call)
+{
+    return stk_av_say(call, STK_EUNSUPPORTED, "%s: leave out FFmpeg's fifo: %s", m->name,
+                      "it writes on a thread of its own, which nothing here can end");
+}
+
 static stk_err find_format(const stk_muxer *m, const stk_mux_opts *opts, const char *file,
                            const AVOutputFormat **out, stk_av_call *call)
 {
     *out = av_guess_format(opts->format, opts->format ? NULL : file, NULL);
+    if (!*out && opts->format)
+        return stk_av_say(call, STK_EUNSUPPORTED, "this FFmpeg has no muxer '%s'", opts->format);
     if (!*out)
-        return opts->format ? stk_av_say(call, STK_EUNSUPPORTED, "this FFmpeg has no muxer '%s'",
-                                         opts->format)
-                            : stk_av_say(call, STK_EINVAL,
-                                         "%s: no format goes by that ending: say format=", m->name);
-    if (strcmp((*out)->name, "fifo") == 0) /* its thread would ask `stop` while others use it */
-        return stk_av_say(call, STK_EUNSUPPORTED,
-                          "%s: the muxer 'fifo' writes on a thread of its own, which nothing here "
-                          "can end: say the format itself, and write on a thread of yours",
-                          m->name);
-    return STK_OK;
+        return stk_av_say(call, STK_EINVAL,
+                          "%s: no format goes by that ending: say format=", m->name);
+    const bool tee = strcmp((*out)->name, "tee") == 0;
+    const bool fifo = tee ? strstr(file, "use_fifo=") || strstr(file, "f=fifo")
+                          : strcmp((*out)->name, "fifo") == 0;
+    return fifo ? say_fifo(m, call) : STK_OK;
 }
 
 static stk_err make(stk_muxer *m, const char *url, const stk_mux_opts *opts, stk_av_call *call)
@@ -355,14 +356,15 @@ static stk_err write_header(stk_muxer *m, const char *const *texts, stk_av_call 
 {
     AVDictionary *options = NULL;
     int rc = stk_av_options(texts, &options);
+    const bool fifo = av_dict_get(options, "use_fifo", NULL, 0); /* of tee */
+    stk_err err = fifo ? say_fifo(m, call) : STK_OK;
     av_stop_begin(&m->stop);
-    if (rc >= 0 && !(m->fc->oformat->flags & AVFMT_NOFILE)) rc = open_output(m, &options);
-    stk_err err = STK_OK;
-    if (rc >= 0) rc = avformat_write_header(m->fc, &options);
+    if (!fifo && rc >= 0 && !(m->fc->oformat->flags & AVFMT_NOFILE)) rc = open_output(m, &options);
+    if (!fifo && rc >= 0) rc = avformat_write_header(m->fc, &options);
     const AVDictionaryEntry *unknown = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
     if (rc < 0)
         err = fail(m, call, rc, "Failed to open the output");
-    else if (unknown)
+    else if (unknown && !fifo)
         err = stk_av_say(call, STK_EINVAL, "%s: the muxer '%s' has no option '%s'", m->name,
                          m->fc->oformat->name, unknown->key);
     av_dict_free(&options);

@@ -65,9 +65,9 @@ def reference(*args: object) -> bytes:
 
 @functools.cache
 def listed(kind: str) -> set[str]:
-    """Names that the command lists, with `kind` one of "encoders", "decoders" ..."""
+    """Names that the command lists, with `kind` one of "encoders", "decoders", "muxers" ..."""
     lines = reference("-hide_banner", f"-{kind}").decode().split("------\n", 1)[-1].splitlines()
-    return {line.split()[1] for line in lines if line.strip()}
+    return {words[1] for line in lines if len(words := line.split()) > 1}
 
 
 def lacking(error: BaseException | None) -> str:

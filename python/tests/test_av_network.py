@@ -16,7 +16,7 @@ import pytest
 import stoker
 from stoker.io import Demuxer, InputNotFoundError, Muxer, convert_frames, decode_packets, demux_config, demux_video
 
-from av import VIDEOS, make, needs_ffmpeg
+from av import VIDEOS, make, needs, needs_ffmpeg
 from network import deaf, free_port, receiving, sending, serving
 from support import Alarm, alarm, ok, pass_time, until
 
@@ -336,6 +336,7 @@ def test_each_signal_while_a_pipe_is_written_to_is_looked_at(raw, tmp_path):
         os.close(reader)
 
 
+@needs("muxers", "tee")
 def test_a_format_that_opens_addresses_itself(raw):
     with deaf() as (address, _):
         muxer = Muxer(f"[f=nut]{address}", format="tee", protocols=["file", "tcp"], timeout=0.25)
@@ -347,10 +348,10 @@ def test_a_format_that_opens_addresses_itself(raw):
 @pytest.mark.parametrize(
     ("dst", "format", "options"),
     [
-        ("x.nut", "fifo", {}),
-        ("[f=nut:use_fifo=1]x.nut", "tee", {}),
-        ("[f=fifo]x.nut", "tee", {}),
-        ("x.nut", "tee", {"use_fifo": "1"}),
+        pytest.param("x.nut", "fifo", {}, marks=needs("muxers", "fifo")),
+        pytest.param("[f=nut:use_fifo=1]x.nut", "tee", {}, marks=needs("muxers", "tee")),
+        pytest.param("[f=fifo]x.nut", "tee", {}, marks=needs("muxers", "tee")),
+        pytest.param("x.nut", "tee", {"use_fifo": "1"}, marks=needs("muxers", "tee")),
     ],
 )
 def test_a_muxer_with_a_thread_of_its_own(raw, dst, format, options):

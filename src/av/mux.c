@@ -65,16 +65,15 @@ static bool enter(stk_muxer *m, stk_diag *diag)
 static stk_err enter_to_close(stk_muxer *m, stk_diag *diag)
 {
     if (!m->remote) return enter(m, diag) ? STK_OK : STK_EAGAIN;
-    const stk_av_interrupt *const interrupt = &m->stop.interrupt;
     bool unwanted = false;
     stk_mutex_lock(&m->lock);
     if (m->busy) av_stop_cancel(&m->stop);
     const bool own = is_own_locked(m);
     while (m->busy && !own && !unwanted) {
         const int64_t next = stk_deadline_ns(m->stop.pause);
-        if (stk_cond_wait(&m->left, &m->lock, next) || !interrupt->wanted) continue;
+        if (stk_cond_wait(&m->left, &m->lock, next) || !m->stop.interrupt.wanted) continue;
         stk_mutex_unlock(&m->lock);
-        unwanted = interrupt->wanted(interrupt->ctx);
+        unwanted = m->stop.interrupt.wanted(m->stop.interrupt.ctx);
         stk_mutex_lock(&m->lock);
     }
     const bool mine = claim_locked(m);
@@ -396,15 +395,16 @@ stk_err mod_muxer_open(stk_muxer *m, const char *const *options, stk_diag *diag)
     return err;
 }
 
-static stk_err check_open(const stk_muxer *m, stk_av_call *call)
+static stk_err check_open(stk_muxer *m, stk_av_call *call)
 {
-    if (m->phase == CUT_SHORT || av_stop_is_cancelled(&m->stop))
+    const bool cut = m->phase == CUT_SHORT, cancelled = av_stop_is_cancelled(&m->stop);
+    if (cancelled && m->stoppable && m->phase == OPEN) m->phase = CUT_SHORT; /* it is said here */
+    if (cut || cancelled)
         return stk_av_say(call, STK_ECANCELLED, "%s: %s", m->name,
-                          m->phase == CUT_SHORT ? "nothing can follow what was cut short"
-                                                : "cancelled");
-    if (m->phase == OPEN) return STK_OK;
-    return stk_av_say(call, STK_EINVAL, "%s: the muxer %s", m->name,
-                      m->phase == CLOSED ? "was closed" : "was not opened");
+                          cut ? "nothing can follow what was cut short" : "cancelled");
+    const char *why = m->phase == CLOSED ? "was closed" : "was not opened";
+    return m->phase == OPEN ? STK_OK
+                            : stk_av_say(call, STK_EINVAL, "%s: the muxer %s", m->name, why);
 }
 
 static stk_err write_all(stk_muxer *m, size_t stream, const stk_packets *packets, stk_av_call *call)
@@ -482,8 +482,8 @@ static stk_err close_file(stk_muxer *m, bool cancelled, stk_av_call *call)
         const int closed = avio_closep(&m->fc->pb);
         if (rc >= 0) rc = error < 0 ? error : closed;
     }
-    if (was == CUT_SHORT) return STK_OK; /* which was said */
-    return rc < 0 ? fail(m, call, rc, "cannot complete the file") : STK_OK;
+    /* That it was cut short was said. */
+    return rc < 0 && was == OPEN ? fail(m, call, rc, "cannot complete the file") : STK_OK;
 }
 
 stk_err mod_muxer_close(stk_muxer *m, stk_diag *diag)

@@ -132,8 +132,7 @@ typedef struct stk_frames_wanted {
     const int64_t *times;   /* [num] when each is shown, in the codec's time base; NULL: any time */
     const int64_t *numbers; /* [num] of each, counted from 0 in the window; NULL: any number */
     size_t num;             /* both rise */
-    const size_t
-        *pick; /* [n] rising, from 0 on: which of them each picture of the array is; all are */
+    const size_t *pick;     /* [n] rising from 0 on: which of them each picture is; all are */
     size_t n;
     int32_t width, height; /* of a picture of the array */
 } stk_frames_wanted;

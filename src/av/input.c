@@ -17,11 +17,7 @@
 #include "base/failpoint.h"
 #include "base/thread.h"
 
-#define ASK_MS 100 /* between two questions whether to go on */
-enum {
-    DEFAULT_BUFFER = 8096,
-    MAX_BUFFER = 1 << 28,
-};
+enum { DEFAULT_BUFFER = 8096, MAX_BUFFER = 1 << 28 };
 
 void av_input_begin(av_input *in)
 {
@@ -65,7 +61,8 @@ static int wait_readable(av_input *in)
         const int64_t end = in->stop.deadline;
         int64_t ms = end == STK_NEVER ? -1 : (end - stk_clock_ns()) / 1000000 + 1;
         if (ms > INT_MAX) ms = INT_MAX;
-        if (in->stop.interrupt.wanted && (ms < 0 || ms > ASK_MS)) ms = ASK_MS;
+        const int64_t pause = in->stop.pause / 1000000;
+        if (in->stop.interrupt.wanted && (ms < 0 || ms > pause)) ms = pause;
         const int n = poll(fds, 2, (int)ms);
         if (n < 0 && errno != EINTR) return AVERROR(errno);
         if (n > 0 && !fds[1].revents) return 0;

@@ -4,9 +4,8 @@
 import shutil
 from pathlib import Path
 
-from bench import peers
-from bench.context import OUTPUT, Contender, Context
-from bench.rows.media import compare, made, music
+from bench.context import OUTPUT, Context
+from bench.rows.media import compare, made, music, soundfile
 from bench.table import Row
 
 FILES = 20
@@ -39,10 +38,6 @@ def measure_video(context: Context) -> list[Row]:
 
 def measure_audio(context: Context) -> list[Row]:
     row = Row("lane-audio", "Batches of 16 clips, 3 s of stereo each", ["file", "CPU-ms a clip", "ms a clip", ""])
-    found = peers.soundfile()
-    others = [found] if isinstance(found, Contender) else []
-    if isinstance(found, str):
-        row.notes.append(f"Not measured: soundfile: {found}")
     items = 64 if context.effort.rounds < 9 else 320
-    compare(context, row, "cuts.audio", {kind: (sounds(kind), {"items": items, "seconds": 10}) for kind in ("flac",)}, others)
+    compare(context, row, "cuts.audio", {kind: (sounds(kind), {"items": items, "seconds": 10}) for kind in ("flac",)}, soundfile(row))
     return [row]

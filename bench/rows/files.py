@@ -4,9 +4,9 @@
 import sys
 from functools import partial
 
-from bench import peers
 from bench.context import Contender, Context, able, interleave, outcomes_json, save_raw
 from bench.proc import Outcome
+from bench.rows.media import soundfile
 from bench.rows.python_flow import figures, rates
 from bench.stats import paired_ratio
 from bench.table import Row, least, most, no_worse
@@ -58,12 +58,7 @@ def measure_wav(context: Context) -> list[Row]:
         for n in WAV_THREADS
     }
     row.notes.append("`memoryview(bytes)` on the same threads shows what the interpreter's lock takes from every call.")
-    readers = list(context.pipelines)
-    found = peers.soundfile()
-    if isinstance(found, str):
-        row.notes.append(f"Not measured: soundfile: {found}")
-    else:
-        readers.append(found)
+    readers = [*context.pipelines, *soundfile(row)]
     entries |= {f"{who.title}, path to float32": (who, "wav.to_float", {"items": files}) for who in readers}
     results = compete(context, row, entries)
     over(row, results, 2, "Stoker, bytes, 1", "SPDL, bytes, 1")

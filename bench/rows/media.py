@@ -55,6 +55,15 @@ def rivals(context: Context, others: Sequence[Contender], row: Row) -> tuple[lis
     return [*context.pipelines, *others, TORCHCODEC], site
 
 
+def soundfile(row: Row) -> list[Contender]:
+    """Alone in a list; none, and a note, where it cannot be had."""
+    found = peers.soundfile()
+    if isinstance(found, Contender):
+        return [found]
+    row.notes.append(f"Not measured: soundfile: {found}")
+    return []
+
+
 def cost(outcomes: list[Outcome]) -> list[float]:
     return [o.result["cpu_s"] / o.result["items"] for o in outcomes]
 
@@ -143,11 +152,7 @@ def measure_long(context: Context) -> list[Row]:
 
 def measure_audio(context: Context) -> list[Row]:
     row = Row("audio", "10 s of stereo decoded to float32", ["file", "CPU-ms a file", "ms a file", ""])
-    found = peers.soundfile()
-    others = [found] if isinstance(found, Contender) else []
-    if isinstance(found, str):
-        row.notes.append(f"Not measured: soundfile: {found}")
     items = max(5, round(100 * context.effort.python_items / 1_000_000))
     what: dict[str, tuple[Path, dict[str, object]]] = {kind: (music(kind), {"items": items}) for kind in ("flac", "mp3")}
-    compare(context, row, "media.audio", what, others)
+    compare(context, row, "media.audio", what, soundfile(row))
     return [row]

@@ -2,6 +2,7 @@
 """A training loop on one processor, the loader on the other."""
 
 import os
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -45,7 +46,7 @@ def longest_wait(outcomes: list[Outcome]) -> Estimate:
 def measure_loop(context: Context, scene: Scene, loop: str) -> Row:
     row = Row(f"{scene.name}-{loop}", f"{scene.title}: a loop of {LOOPS[loop]}",
               ["contender", "loop slowed by %", "ms in next(), median", "longest of a run"])  # fmt: skip
-    nobody = Contender("none", "no loader (what the machine itself varies)", scene.field[0].python)
+    nobody = Contender("none", "no loader (what the machine itself varies)", sys.executable)
     field = [nobody, *scene.field]
     tasks = {c.title: partial(run, context, scene, c, loop) for c in field}
     results = interleave(context.effort.rounds, tasks, row.name)
@@ -77,7 +78,9 @@ def measure_loops(context: Context, scene: Scene) -> list[Row]:
 
 def measure(context: Context) -> list[Row]:
     root = context.corpus(0).root
-    scene = Scene("neighbour", "Noisy neighbour", context.contenders, root, 0.2, 2, 1, ("python",))
+    apart = Contender("stoker_apart", "Stoker in another process (what two processors share)", sys.executable)
+    field = [apart, *context.contenders]
+    scene = Scene("neighbour", "Noisy neighbour", field, root, 0.2, 2, 1, ("python",))
     return measure_loops(context, scene)
 
 

@@ -64,37 +64,81 @@ def test_one_thread_consumes(clip):
         assert sorted(results, key=str) == [5, None, None, None]
 
 
-def test_a_demuxer_in_use_says_so(tmp_path):
-    clip = make(tmp_path / "large.avi", "-c:v", "rawvideo", "-pix_fmt", "rgb24")
-    inside, leave = threading.Event(), threading.Event()
+class Slow:
+    """A file that waits in read() while `slow` is set."""
 
-    class Slow:
-        def __init__(self):
-            self.file = clip.open("rb")
-            self.slow = False
+    def __init__(self, file):
+        self.file = file
+        self.slow = False
+        self.inside, self.leave = threading.Event(), threading.Event()
 
-        def __getattr__(self, name):
-            return getattr(self.file, name)
+    def __getattr__(self, name):
+        return getattr(self.file, name)
 
-        def read(self, n):
-            if self.slow:
-                inside.set()
-                leave.wait(WATCHDOG_S)
-            return self.file.read(n)
+    def read(self, n):
+        if self.slow:
+            self.inside.set()
+            self.leave.wait(WATCHDOG_S)
+        return self.file.read(n)
 
-    source = Slow()
-    with source.file, Demuxer(source) as demuxer, ThreadPoolExecutor(1) as pool:
-        source.slow = True
+
+@pytest.fixture
+def slow(tmp_path):
+    """A file larger than what opening it reads, of 50 frames."""
+    with make(tmp_path / "large.avi", "-c:v", "rawvideo", "-pix_fmt", "rgb24").open("rb") as file:
+        yield Slow(file)
+
+
+def test_a_demuxer_in_use_says_so(slow):
+    with Demuxer(slow) as demuxer, ThreadPoolExecutor(1) as pool:
+        slow.slow = True
         first = pool.submit(demuxer.demux_video)
-        assert inside.wait(WATCHDOG_S)
+        assert slow.inside.wait(WATCHDOG_S)
         with pytest.raises(stoker.BusyError, match="another thread"):
             demuxer.demux_video()
         with pytest.raises(stoker.BusyError):
             next(demuxer.streaming_demux(num_packets=1))
-        source.slow = False
-        leave.set()
+        slow.slow = False
+        slow.leave.set()
         assert len(first.result()) == 50
         assert len(demuxer.demux_video()) == 50
+
+
+def test_streaming_in_use_says_so_and_goes_on(slow):
+    with Demuxer(slow) as demuxer, ThreadPoolExecutor(1) as pool:
+        parts = demuxer.streaming_demux(num_packets=40)
+        slow.slow = True
+        first = pool.submit(next, parts)
+        assert slow.inside.wait(WATCHDOG_S)
+        for call in (lambda: next(parts), demuxer.demux_video):
+            with pytest.raises(stoker.BusyError, match="another thread"):
+                call()
+        slow.slow = False
+        slow.leave.set()
+        assert len(first.result()) == 40
+        assert [len(part) for part in parts] == [10]
+        demuxer.demux_video((0, 1))  # the demuxer stands elsewhere; what is over stays over
+        assert next(parts, None) is None
+
+
+def test_many_threads_on_one_stream_of_packets(clip):
+    for _ in range(10):
+        with Demuxer(clip) as demuxer:
+            parts = demuxer.streaming_demux(num_packets=1)
+            times = []
+
+            def take(parts=parts, times=times):
+                while True:
+                    try:
+                        part = next(parts, None)
+                    except stoker.BusyError:
+                        continue
+                    if part is None:
+                        return
+                    times.extend(part.get_timestamps())
+
+            at_once(*[take] * 4)
+        assert sorted(times) == pytest.approx([i / 25 for i in range(50)])
 
 
 def test_many_threads_on_one_demuxer(clip):

@@ -180,6 +180,7 @@ class Demuxer:
         duration: seconds of a part.  num_packets: of all streams together in a part.  One of the two at least.
 
         The packets have no codec: give the demuxer's to a `Decoder`.
+        One thread at a time: a second one gets a `BusyError`, which costs no packets.
         """
         several = isinstance(indices, (Sequence, Set)) and not isinstance(indices, (str, bytes))
         streams: tuple[int, ...]
@@ -196,26 +197,15 @@ class Demuxer:
             raise ValueError("indices: at least one stream is needed")
         if span <= 0 and count <= 0:
             raise ValueError("streaming_demux needs duration or num_packets above 0")
-        span = span if span > 0 else exact("duration", 0)
-        return self._parts(streams, several, span, max(count, 0))
+        part = span.limit_denominator(10**9)
+        num, den = (part.numerator, part.denominator) if span > 0 else (0, 0)
+        return _Parts(self, streams, several, (num, den, max(count, 0)))
 
     def _default_stream(self) -> int:
         _count, audio, video = _stoker.av_streams(self._handle)
         if max(audio, video) < 0:
             raise InputNotFoundError("there is neither audio nor video")
         return video if video >= 0 else audio
-
-    def _parts(
-        self, streams: tuple[int, ...], several: bool, span: Fraction, count: int
-    ) -> Iterator[dict[int, Packets] | Packets]:
-        part = span.limit_denominator(10**9)
-        num, den = (part.numerator, part.denominator) if span else (0, 0)
-        while (made := _stoker.av_next(self._handle, streams, num, den, count)) is not None:
-            found = {i: wrap(handle) for i, handle in zip(streams, made, strict=True) if handle is not None}
-            if several:
-                yield found
-            else:
-                yield found[streams[0]]
 
     def has_audio(self) -> bool:
         """Whether there is an audio stream."""
@@ -253,6 +243,34 @@ class Demuxer:
         """Of the stream that `demux_image` reads."""
         codec: ImageCodec = self._codec("video", self.video_stream_index, IMAGE)
         return codec
+
+
+class _Parts:
+    """What `Demuxer.streaming_demux` gives."""
+
+    __slots__ = ("_demuxer", "_limits", "_over", "_several", "_streams")
+
+    def __init__(
+        self, demuxer: Demuxer, streams: tuple[int, ...], several: bool, limits: tuple[int, int, int]
+    ) -> None:
+        self._demuxer = demuxer
+        self._streams = streams
+        self._several = several
+        self._limits = limits
+        self._over = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> dict[int, Packets] | Packets:
+        if self._over:
+            raise StopIteration
+        made = _stoker.av_next(self._demuxer._handle, self._streams, *self._limits)
+        if made is None:
+            self._over = True
+            raise StopIteration
+        found = {i: wrap(handle) for i, handle in zip(self._streams, made, strict=True) if handle is not None}
+        return found if self._several else found[self._streams[0]]
 
 
 def demux_audio(

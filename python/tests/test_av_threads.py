@@ -11,8 +11,10 @@ import pytest
 
 import stoker
 from stoker.io import (
+    BSF,
     Decoder,
     Demuxer,
+    apply_bsf,
     convert_frames,
     decode_packets,
     demux_video,
@@ -29,6 +31,10 @@ pytestmark = needs_ffmpeg
 def clip(tmp_path_factory):
     path = tmp_path_factory.mktemp("threads") / "clip.mp4"
     return make(path, "-c:v", "libx264", "-bf", "2", "-g", "10", "-pix_fmt", "yuv420p")
+
+
+def array(packets):
+    return np.asarray(convert_frames(decode_packets(packets)))
 
 
 def test_packets_and_frames_are_shared(clip):
@@ -169,6 +175,28 @@ def test_many_threads_on_one_decoder(clip):
                 pass
 
     at_once(*[use] * 4)
+
+
+def test_many_threads_on_one_bsf(clip):
+    with Demuxer(clip) as demuxer:
+        bsf = BSF(demuxer.video_codec, "h264_mp4toannexb")
+    packets = demux_video(clip)
+    expected = array(apply_bsf(packets, "h264_mp4toannexb"))
+    made = []
+
+    def use():
+        for _ in range(20):
+            try:
+                made.append(bsf.filter(packets, flush=True))
+            except stoker.BusyError as error:
+                assert "another thread" in str(error)
+
+    at_once(*[use] * 4)
+    assert made
+    for found in made:
+        assert found.get_timestamps() == packets.get_timestamps()
+    np.testing.assert_array_equal(array(made[-1]), expected)
+    assert len(bsf.flush()) == 0  # nothing waits in it
 
 
 def test_closing_while_it_is_used(clip):

@@ -7,7 +7,9 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,6 +89,12 @@ def needs(kind: str, name: str) -> pytest.MarkDecorator:
     """Of tests with a codec that an FFmpeg may be without: needs("decoders", "libdav1d")."""
     missing = not _missing() and name not in listed(kind)
     return pytest.mark.skipif(missing, reason=f"this FFmpeg has no '{name}' among its {kind}")
+
+
+def decodable(names: Iterable[str]) -> list[Any]:
+    """Parameters of tests, of names of VIDEOS and others."""
+    av1 = needs("decoders", "libdav1d")
+    return [pytest.param(name, marks=av1 if name.startswith("av1") else []) for name in names]
 
 
 def make(path: Path, *args: object, size="64x48", rate=25, seconds=2, audio=False) -> Path:

@@ -33,7 +33,7 @@ from stoker.io import (
     get_video_filter_desc,
 )
 
-from av import VIDEOS, make, needs, needs_ffmpeg, pixels, samples, tone
+from av import VIDEOS, decodable, make, needs_ffmpeg, pixels, samples, tone
 
 pytestmark = needs_ffmpeg
 
@@ -59,10 +59,7 @@ def media(folder, name, maker, options):
     return path if path.exists() else maker(path, *options)
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(v, marks=needs("decoders", "libdav1d") if v.startswith("av1") else []) for v in VIDEOS],
-)
+@pytest.fixture(scope="module", params=decodable(VIDEOS))
 def video(folder, request):
     return media(folder, request.param, make, VIDEOS[request.param])
 

@@ -21,7 +21,7 @@ from stoker.io import (
     sample_decode_video,
 )
 
-from av import VIDEOS, ffmpeg, make, needs_ffmpeg, tone
+from av import VIDEOS, decodable, ffmpeg, make, needs_ffmpeg, tone
 
 pytestmark = needs_ffmpeg
 
@@ -63,7 +63,7 @@ def check(packets, choices, **options):
         assert [frame.pts for frame in found] == [times[i] for i in indices]
 
 
-@pytest.mark.parametrize("name", [name for name in (*VIDEOS, *MORE) if not name.startswith("av1")])
+@pytest.mark.parametrize("name", decodable((*VIDEOS, *MORE)))
 def test_the_frames_of_a_video(folder, name):
     path = make(folder / name, *{**VIDEOS, **MORE}[name])
     packets = demux_video(path)

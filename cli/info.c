@@ -57,6 +57,12 @@ done:
     stk_buffer_unref(&data);
 }
 
+/* Else nothing is known against it. */
+static bool is_broken(stk_err err)
+{
+    return err != STK_EUNSUPPORTED && err != STK_ELIMIT && err != STK_ETIMEOUT;
+}
+
 static void print_data(const finding *f)
 {
     const media_facts *m = &f->media;
@@ -67,9 +73,11 @@ static void print_data(const finding *f)
         data_text(&f->data, text, sizeof(text));
     say(stdout, "%s: %s, %zu bytes", f->path, text, f->bytes);
     if (f->diag.err)
-        say(stdout, ": is broken: %s\n", f->diag.text);
+        say(stdout, ": %s: %s\n", is_broken(f->diag.err) ? "is broken" : "cannot be read",
+            f->diag.text);
     else
         say(stdout, ": can be read\n");
+    columns_print(&f->data.columns);
     for (int32_t i = 0; i < m->num_streams && i < MEDIA_STREAMS; i++) {
         media_stream_text(&m->streams[i], text, sizeof(text));
         say(stdout, "  %" PRId32 ": %s\n", i, text);
@@ -147,6 +155,7 @@ static int run(int argc, char **argv)
         else
             print_line(&f);
         if (f.diag.err) code = EXIT_FAILED;
+        data_fini(&f.data);
     }
     if (s.json) json_close(&j, ']');
     return code;
@@ -158,10 +167,12 @@ const command info_command = {
     .help = "say what files are, and whether they decode",
     .about =
         "A line for each image: format, size as stored, channels and bits, orientation, and\n"
-        "whether the whole image decodes.  Of NumPy and WAV files and of tar and zip archives:\n"
-        "what they hold, and whether their structure is whole.  Of audio, video and other\n"
-        "images: what FFmpeg, if it is installed, reads in them, stream by stream.  The exit\n"
-        "code is 1 when one does not decode or is broken, or cannot be read.",
+        "whether the whole image decodes.  Of NumPy and WAV files, of tar and zip archives, and\n"
+        "of what gzip or zstd packed, such as .tar.gz: what they hold, and whether their\n"
+        "structure is whole.  Of Arrow and Parquet files: rows, columns and their types, which\n"
+        "the pyarrow of python3 reads, or of the Python that STOKER_PYTHON names.  Of audio,\n"
+        "video and other images: what FFmpeg, if it is installed, reads in them, stream by\n"
+        "stream.  The exit code is 1 when one does not decode or is broken, or cannot be read.",
     .min_args = 1,
     .max_args = SIZE_MAX,
     .options = options,

@@ -1,11 +1,15 @@
 """stoker info and stoker sheet."""
 
+import gzip
 import json
 import os
 import shutil
+import subprocess
 import wave
+from pathlib import Path
 
 import numpy as np
+import pytest
 from conftest import picture
 from PIL import Image
 
@@ -74,6 +78,46 @@ def test_info_of_what_is_no_picture(stoker, tmp_path):
     lines = done.stdout.splitlines()
     assert "npy <f4 (2, 3), C order" in lines[0]
     assert all("is broken: " in lines[i] for i in (0, 1, 3)) and "does not decode" in lines[2]
+
+
+def packed(path, how):
+    """`path` with the name of the packing added."""
+    command = {"gz": ["gzip", "-c"], "zst": ["zstd", "-q", "-c"]}[how]
+    out = path.with_name(f"{path.name}.{how}")
+    out.write_bytes(subprocess.run([*command, path], capture_output=True, check=True).stdout)
+    return out
+
+
+@pytest.mark.parametrize(("how", "name"), [("gz", "gzip"), ("zst", "zstd")])
+def test_info_of_what_is_packed(stoker, tmp_path, how, name):
+    data = os.urandom(30_000)
+    for member in ("a", "b"):
+        (tmp_path / "in" / member).mkdir(parents=True)
+        (tmp_path / "in" / member / "noise").write_bytes(data)
+    (tmp_path / "lines").write_bytes(data[:1000])
+    archive = packed(Path(shutil.make_archive(str(tmp_path / "c"), "tar", tmp_path / "in")), how)
+    lines = packed(tmp_path / "lines", how)
+    done = stoker("info", "--json", archive, lines)
+    assert done.returncode == 0, done.stdout
+    tar, plain = json.loads(done.stdout)
+    assert (tar["format"], tar["compression"], tar["files"], tar["file_bytes"]) == ("tar", name, 2, 60_000)
+    assert (plain["format"], plain["unpacked_bytes"], plain["decodes"]) == (name, 1000, True)
+    assert json.loads(stoker("info", "--json", tmp_path / "c.tar").stdout)[0]["compression"] is None
+    text = stoker("info", archive, lines).stdout.splitlines()
+    assert text[0] == f"{archive}: tar in {name}, 2 files of 60000 bytes, {archive.stat().st_size} bytes: can be read"
+    assert f": {name}, 1000 bytes unpacked, " in text[1]
+    for path in (archive, lines):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size * 3 // 4])
+    done = stoker("info", archive, lines)
+    assert done.returncode == 1 and done.stdout.count(": is broken: ") == 2, done.stdout
+
+
+def test_info_unpacks_no_bombs(stoker, tmp_path):
+    with gzip.open(tmp_path / "bomb.gz", "wb", 9) as file:
+        for _ in range(70):
+            file.write(bytes(1 << 20))
+    done = stoker("info", tmp_path / "bomb.gz")
+    assert done.returncode == 1 and ": cannot be read: " in done.stdout and "max_ratio" in done.stdout, done.stdout
 
 
 def test_sheet_shows_a_batch(stoker, photos, tmp_path):

@@ -75,6 +75,16 @@ def test_readme_agrees(stoker):
     assert options_of(section) <= known
 
 
+def test_what_info_knows_agrees(stoker, man):
+    """Help, the man page and README name the same kinds of files."""
+    readme = (ROOT / "README.md").read_text().split("## The command", 1)[1]
+    for name in ("NumPy", "WAV", "tar", "zip", "gzip", "zstd", ".tar.gz", "Arrow", "Parquet", "FFmpeg", "pyarrow", "STOKER_PYTHON"):
+        assert name in stoker("help", "info").stdout, name
+        assert name in man.split('.SS "stoker info', 1)[1].split(".SS", 1)[0], name
+    for name in ("archives", "gzip", "zstd", "Arrow", "Parquet"):
+        assert name in readme, name
+
+
 def test_exit_codes_agree(stoker, man):
     text = stoker("help").stdout.split("exit codes:\n")[1]
     codes = re.findall(r"^  (\d+)", text, re.MULTILINE)

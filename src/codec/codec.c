@@ -5,6 +5,7 @@ static const stk_codec *const codecs[] = {
     &stk_codec_jpeg, &stk_codec_png, &stk_codec_webp, &stk_codec_avif,
     &stk_codec_bmp,  &stk_codec_gif, &stk_codec_tiff,
 };
+_Static_assert(sizeof(codecs) / sizeof(codecs[0]) <= STK_MAX_CODECS, "raise STK_MAX_CODECS");
 
 const char *stk_image_format_str(stk_image_format format)
 {

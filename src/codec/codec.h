@@ -87,6 +87,9 @@ extern const stk_codec stk_codec_jpeg, stk_codec_png, stk_codec_webp;
 /* Through FFmpeg (still.h). */
 extern const stk_codec stk_codec_avif, stk_codec_bmp, stk_codec_gif, stk_codec_tiff;
 
+/* How many there may be: a decoder of images has room for the state of each. */
+enum { STK_MAX_CODECS = 8 };
+
 /* The codec whose `match` says yes, or NULL. */
 const stk_codec *stk_codec_find(const uint8_t *data, size_t size);
 

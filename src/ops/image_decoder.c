@@ -10,10 +10,8 @@
 #include "transform/resample.h"
 
 /* How many times as many pixels as the sample has are kept by DCT scaling: what keeps the PSNR of
- * `fast` against `exact` above 38 dB. */
+ * `fast` against `exact` above 38 dB.  With `box`, which hardly overlaps, it would be 33 dB. */
 #define FAST_KEEP 1.5
-
-enum { MAX_CODECS = 8 };
 
 /* One kind of rows on its way: pixels or luma, or both chroma planes. */
 typedef struct stream {
@@ -29,7 +27,7 @@ struct stk_image_decoder {
     struct {
         const stk_codec *codec;
         void *state;
-    } open[MAX_CODECS]; /* made when first needed, in that order */
+    } open[STK_MAX_CODECS]; /* made when first needed, in that order */
 
     /* Of the image that was begun. */
     const stk_codec *codec;
@@ -55,7 +53,7 @@ void stk_image_decoder_free(stk_image_decoder **pd)
     stk_image_decoder *d = *pd;
     *pd = NULL;
     if (!d) return;
-    for (int i = 0; i < MAX_CODECS && d->open[i].codec; i++)
+    for (int i = 0; i < STK_MAX_CODECS && d->open[i].codec; i++)
         d->open[i].codec->close(d->open[i].state);
     for (int i = 0; i < 2; i++) stk_resample_free(&d->streams[i].resample);
     stk_rowbuf_fini(&d->scratch);
@@ -68,7 +66,7 @@ static stk_err use_codec(stk_image_decoder *d, const stk_codec *codec, stk_diag 
 {
     int i = 0;
     while (d->open[i].codec && d->open[i].codec != codec) i++;
-    assert(i < MAX_CODECS);
+    assert(i < STK_MAX_CODECS);
     if (!d->open[i].codec) {
         const stk_err err = codec->open(&d->open[i].state, diag);
         if (err) return err;
@@ -139,7 +137,7 @@ static stk_err open_window(stk_image_decoder *d, const stk_image_opts *opts, stk
     const bool fast = opts->quality == STK_QUALITY_FAST;
     stk_window_request req = {
         .rect = stk_placement_rect(p, filter_support(filter), fast), .gray = gray, .fast = fast};
-    if (fast && filter != STK_FILTER_NEAREST) {
+    if (fast && filter != STK_FILTER_NEAREST && filter != STK_FILTER_BOX) {
         req.min_width = fewest(req.rect.width, p->box_width, p->full_width);
         req.min_height = fewest(req.rect.height, p->box_height, p->full_height);
         req.planes = d->codec->planes && filter == STK_FILTER_BILINEAR;

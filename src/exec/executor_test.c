@@ -113,6 +113,10 @@ static void says_what_is_wrong(void)
     CHECK_EQ(
         stk_executor_new(&(stk_executor_opts){.cpus = (int32_t[]){-3}, .num_cpus = 1}, &ex, &diag),
         STK_EINVAL);
+    CHECK(strstr(diag.text, "processor -3 does not exist"));
+    const int32_t beyond[] = {(int32_t)sysconf(_SC_NPROCESSORS_CONF)};
+    CHECK_EQ(stk_executor_new(&(stk_executor_opts){.cpus = beyond, .num_cpus = 1}, &ex, &diag),
+             STK_EINVAL);
     CHECK_EQ(stk_executor_new(&(stk_executor_opts){.name = "longer than ten"}, &ex, &diag),
              STK_EINVAL);
 }
@@ -252,6 +256,36 @@ static void threads_run_where_the_executor_was_made(void)
     stk_executor_unref(&m.ex);
 }
 
+static bool look_at_itself(stk_client *client, int32_t worker)
+{
+    meeting *m = (meeting *)client;
+    cpu_set_t set;
+    char name[16];
+    CHECK_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+    CHECK(CPU_COUNT(&set) == 1 && CPU_ISSET((size_t)m->wanted, &set));
+    const int whole = getpriority(PRIO_PROCESS, (id_t)getpid());
+    CHECK_EQ(getpriority(PRIO_PROCESS, (id_t)gettid()), whole > 16 ? 19 : whole + 3);
+    CHECK_EQ(pthread_getname_np(pthread_self(), name, sizeof(name)), 0);
+    CHECK(!strcmp(name, "decoders-0"));
+    (void)worker;
+    atomic_fetch_add(&m->inside, 1);
+    return false;
+}
+
+static void threads_have_what_was_asked_for(void)
+{
+    const int32_t here = sched_getcpu();
+    const stk_executor_opts opts = {
+        .num_threads = 1, .cpus = &here, .num_cpus = 1, .nice = 3, .name = "decoders"};
+    meeting m = {.client = {.work = look_at_itself, .gone = meeting_gone}, .wanted = here};
+    CHECK_EQ(stk_executor_new(&opts, &m.ex, NULL), STK_OK);
+    stk_executor_wake(m.ex, &m.client);
+    while (!atomic_load(&m.inside)) sched_yield();
+    stk_executor_detach(m.ex, &m.client);
+    while (!atomic_load(&m.gone)) sched_yield();
+    stk_executor_unref(&m.ex);
+}
+
 static void survives_every_failure(void)
 {
     stk_err err;
@@ -276,4 +310,5 @@ static void survives_every_failure(void)
 TESTS(TEST(clients_take_turns), TEST(detached_clients_are_left_alone),
       TEST(the_last_reference_may_go_on_a_worker), TEST(says_what_is_wrong),
       TEST(threads_come_when_there_is_work_for_them), TEST(goes_on_with_fewer_threads),
-      TEST(threads_run_where_the_executor_was_made), TEST(survives_every_failure))
+      TEST(threads_run_where_the_executor_was_made), TEST(threads_have_what_was_asked_for),
+      TEST(survives_every_failure))

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,11 @@ from PIL import Image
 from stoker import PipelineBuilder, PipelineFailure, ops
 
 WATCHDOG_S = 120  # far beyond what any test takes
+
+
+def torch_module() -> Any:
+    """PyTorch; without it the test is skipped, and says how to get it."""
+    return pytest.importorskip("torch", reason="torch is not installed: pip install torch==2.13.0")
 
 
 def at_once(*work: Callable[[], object]) -> None:

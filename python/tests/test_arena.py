@@ -13,7 +13,7 @@ import pytest
 
 import remote
 from stoker.pipeline import SharedMemoryRingBuffer, SharedMemorySegmentPool, iterate_in_subprocess
-from support import ok, until
+from support import ok, torch_module, until
 
 METHOD = "forkserver"
 
@@ -188,7 +188,7 @@ def test_pool_gives_aligned_views():
 
 @pytest.mark.parametrize("derive", ["slice", "array", "slice of an array", "tensor", "read-only"])
 def test_what_is_made_of_a_view_keeps_the_segment(derive):
-    torch = pytest.importorskip("torch") if derive == "tensor" else None
+    torch = torch_module() if derive == "tensor" else None
     p, writer, reader = pool(5000)
     writer.begin_unit()
     place = writer.write_binary(bytes(range(100)))
@@ -324,7 +324,7 @@ def test_items_arrive_as_they_were(method, which):
 
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_tensors_arrive_as_they_were(which):
-    torch = pytest.importorskip("torch")
+    torch = torch_module()
     arena = arenas()[which]
     src = iterate_in_subprocess(remote.Count(3, remote.tensors), mp_context=METHOD, arena=arena)
     for i, item in enumerate(src):

@@ -28,6 +28,7 @@ from stoker.io import (
 )
 
 from av import ffmpeg, make, needs_ffmpeg, pixels, samples, tone
+from support import torch_module
 
 pytestmark = needs_ffmpeg
 
@@ -275,7 +276,7 @@ def test_protocols(clip):
 
 
 def test_torch(clip):
-    torch = pytest.importorskip("torch")
+    torch = torch_module()
     buffer = load_video(clip)
     tensor = to_torch(buffer)
     assert tensor.dtype == torch.uint8

@@ -13,6 +13,7 @@ import stoker
 from stoker.io import AudioFrames, VideoFrames, convert_frames, create_reference_audio_frame, create_reference_video_frame
 
 from av import needs_ffmpeg
+from support import torch_module
 
 pytestmark = needs_ffmpeg
 
@@ -199,6 +200,6 @@ def test_other_types():
 
 
 def test_tensors_of_pytorch():
-    torch = pytest.importorskip("torch")
+    torch = torch_module()
     tensor = torch.arange(2 * 4 * 4 * 3, dtype=torch.uint8).reshape(2, 4, 4, 3)
     np.testing.assert_array_equal(back(create_reference_video_frame(tensor, "rgb24", 25, 0)), tensor.numpy())

@@ -11,6 +11,7 @@ import stoker
 from stoker.io import encode_image, load_image, save_image, video_encode_config
 
 from av import needs_ffmpeg, pixels
+from support import torch_module
 
 pytestmark = needs_ffmpeg
 
@@ -70,7 +71,7 @@ def test_views_and_tensors(tmp_path):
     for view in (RGB[::-1], RGB[:, ::2], RGB.transpose(1, 0, 2), RGB[:1, :1]):
         save_image(tmp_path / "a.png", view)
         np.testing.assert_array_equal(pixels(tmp_path / "a.png", shape=view.shape)[0], view)
-    torch = pytest.importorskip("torch")
+    torch = torch_module()
     save_image(tmp_path / "a.png", torch.from_numpy(RGB))
     np.testing.assert_array_equal(pixels(tmp_path / "a.png")[0], RGB)
 

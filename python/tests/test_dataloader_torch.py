@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from stoker.dataloader import PyTorchDataLoader, get_pytorch_dataloader
-from support import WATCHDOG_S, ok, prelude, until
+from support import WATCHDOG_S, ok, prelude, torch_module, until
 
-torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch==2.13.0")
+torch = torch_module()
 Data = torch.utils.data
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stoker import PipelineBuilder, ops, source
-from support import build
+from support import build, torch_module
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_float16_and_layout(photos):
 
 
 def test_torch_shares_memory(photos, batch):
-    torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch==2.13.0")
+    torch = torch_module()
     tensor = torch.from_dlpack(batch.image)
     assert tensor.shape == batch.image.shape and tensor.dtype == torch.uint8
     assert tensor.data_ptr() == np.asarray(batch.image).ctypes.data

@@ -16,7 +16,7 @@ import stoker
 import stoker.io
 from stoker.io import CPUBuffer, convert_array, cpu_storage, to_jax, to_numba, to_numpy, to_torch
 
-from support import ok
+from support import ok, torch_module
 
 MISSING = {
     "cuda_config": lambda f: f(0, stream=2),
@@ -85,7 +85,7 @@ def test_convert_array(values):
 
 
 def test_convert_array_of_tensors_and_buffers():
-    torch = pytest.importorskip("torch")
+    torch = torch_module()
     once = convert_array(torch.arange(6).reshape(2, 3))
     assert np.array_equal(to_numpy(convert_array(once)), [[0, 1, 2], [3, 4, 5]])
     with pytest.raises(TypeError, match="bfloat16"):
@@ -169,7 +169,7 @@ def test_jax(monkeypatch):
 
 
 def test_torch_shares_the_memory():
-    torch = pytest.importorskip("torch")
+    torch = torch_module()
     made = convert_array(np.float32([1, 2]))
     tensor = to_torch(made)
     tensor[0] = 5
@@ -182,7 +182,7 @@ def test_torch_shares_the_memory():
 
 @pytest.fixture
 def no_gpu():
-    torch = pytest.importorskip("torch")
+    torch = torch_module()
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     return torch

@@ -327,7 +327,9 @@ class Pipeline:
     def __len__(self) -> int:
         n = self._plan.length()
         if n < 0:
-            raise TypeError("the length of the pipeline is not known")
+            raise TypeError(
+                "the length of the pipeline is not known: if it will be once the files are listed, wait for count() of the source"
+            )
         return n
 
     def __bool__(self) -> bool:

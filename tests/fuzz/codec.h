@@ -11,7 +11,7 @@
 #include "tests/fuzz/fuzz.h"
 
 /* Small: what a fuzzer finds does not take megapixels, but time does. */
-#define FUZZ_LIMITS (&(stk_image_limits){.max_pixels = 1 << 18, .max_side = 1 << 12})
+#define FUZZ_LIMITS (&(stk_image_limits){.max_pixels = 1 << 15, .max_side = 1 << 12})
 
 struct fuzz_rows {
     size_t row_bytes;

@@ -24,7 +24,7 @@ static void whole_way(const uint8_t *data, size_t size, uint64_t seed)
                                  .quality = (stk_quality)(fuzz_below(&seed, 3) == 0),
                                  .color = (stk_color)(fuzz_below(&seed, 4) == 0),
                                  .flip = 0.5,
-                                 .max_pixels = 1 << 16};
+                                 .max_pixels = 1 << 15};
     stk_image_opts o;
     int32_t width, height;
     stk_geometry g;

@@ -106,7 +106,9 @@ STK_API STK_NODISCARD stk_err stk_demuxer_read(stk_demuxer *demuxer, stk_media m
 
 /* Goes on reading: packets of `n` streams, until there are `num_packets` of them together (0: no
  * limit), or `duration` seconds have passed (den == 0: no limit).  out[i]: those of streams[i],
- * or NULL.  STK_EEND: there are none. */
+ * or NULL.  STK_EEND: there are none.  Where the input ends early, as far as FFmpeg complains or
+ * the header says so, and all of a stream was read, its last packet counts as damaged: decoding
+ * says so.  To see that, one packet more is read where nobody has to be waited for. */
 STK_API STK_NODISCARD stk_err stk_demuxer_next(stk_demuxer *demuxer, const int *streams, size_t n,
                                                stk_ratio duration, size_t num_packets,
                                                stk_packets **out, stk_diag *diag);

@@ -69,6 +69,7 @@ typedef struct stk_packets_info {
     size_t length;      /* of those the ones that begin inside the window */
     size_t keys;        /* of all the ones where decoding can begin */
     size_t bytes;       /* of all */
+    bool ends_early;    /* the last one is damaged, or more should follow it */
     const char *source; /* what they were read from; lives as long as the packets */
 } stk_packets_info;
 

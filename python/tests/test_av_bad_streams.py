@@ -130,6 +130,63 @@ def test_sound_that_is_cut_between_packets(name, tmp_path):
         assert frames.num_failed and len(frames) < whole
 
 
+def streamed(data, part):
+    """Frames of the first stream, and packets that failed."""
+    with Demuxer(data, demux_config=QUICK) as demuxer:
+        codec = demuxer.video_codec if demuxer.video_stream_index >= 0 else demuxer.audio_codec
+        decoder, n = Decoder(codec, filter_desc=None), 0
+        for packets in demuxer.streaming_demux(**part):
+            n += sum(map(len, decoder.streaming_decode_packets(packets)))
+        return n + sum(map(len, decoder.flush())), decoder.num_failed
+
+
+@pytest.mark.parametrize("part", [{"num_packets": 1}, {"num_packets": 7}, {"duration": 0.1}])
+@pytest.mark.parametrize("name", ["flac", "w64", "wav", "mp4", "mkv", "avi"])
+def test_what_is_cut_and_streamed(name, part, tmp_path):
+    """As what is read at once: the last packet fails, wherever a part ends."""
+    path = tmp_path / f"some.{name}"
+    pictures = name in {"mp4", "mkv", "avi"}
+    if pictures:
+        make(path, "-c:v", "mpeg4", *["-movflags", "faststart"] * (name == "mp4"), audio=True)
+    else:
+        tone(path, seconds=2)
+    data = path.read_bytes()
+    for size in (len(data), len(data) * 3 // 4, len(data) // 2 // 4096 * 4096):
+        packets = (demux_video if pictures else demux_audio)(data[:size], demux_config=QUICK)
+        once = decode_packets(packets, None)
+        assert streamed(data[:size], part) == (len(once), once.num_failed)
+        assert bool(once.num_failed) == (size < len(data))
+
+
+def test_streams_that_are_cut_together(tmp_path):
+    """The last part has packets of one of them, and says so of that."""
+    path = make(tmp_path / "some.mp4", "-c:v", "mpeg4", "-movflags", "faststart", audio=True)
+    data = path.read_bytes()
+    for size in range(len(data) // 2, len(data) // 2 + 3000, 500):
+        with Demuxer(data[:size], demux_config=QUICK) as demuxer:
+            streams = {demuxer.video_stream_index: demuxer.video_codec, demuxer.audio_stream_index: demuxer.audio_codec}
+            decoders = {stream: Decoder(codec, filter_desc=None) for stream, codec in streams.items()}
+            for parts in demuxer.streaming_demux(list(streams), num_packets=1):
+                for stream, packets in parts.items():
+                    list(decoders[stream].streaming_decode_packets(packets))
+            for decoder in decoders.values():
+                list(decoder.flush())
+        assert sum(decoder.num_failed for decoder in decoders.values()) == 1
+
+
+def test_a_reader_of_what_is_cut(tmp_path):
+    """Its index says that there is more, and FFmpeg does not: the last frame fails, and others do not."""
+    data = make(tmp_path / "some.mp4", "-c:v", "mpeg4", "-movflags", "faststart").read_bytes()
+    whole = to_numpy(convert_frames(decode_packets(demux_video(data))))
+    start = data.index(b"mdat") + 4
+    cut = data[: start + (len(data) - start) * 2 // 3]
+    with VideoReader(cut, strict=True) as reader:
+        assert len(reader) == len(demux_video(cut)) < 50
+        np.testing.assert_array_equal(reader.get_frames_at([0, 3]), whole[[0, 3]])
+        with pytest.raises(stoker.CorruptError, match="ends too early"):
+            reader.get_frames_at([len(reader) - 1])
+
+
 # --- files that are whole ---
 
 

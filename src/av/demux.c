@@ -115,6 +115,7 @@ stk_err stk_demuxer_start(stk_demuxer *d, stk_diag *diag)
         const int rc = avformat_find_stream_info(d->fc, NULL);
         if (rc < 0) err = stk_demuxer_fail(d, &call, rc, "Failed to open the input");
     }
+    if (!err && stk_demuxer_count_from_start(d)) err = stk_av_say(&call, STK_ENOMEM, "no memory");
     stk_av_leave(&call);
     av_dict_free(&d->options);
     return err;
@@ -179,6 +180,7 @@ void mod_demuxer_free(stk_demuxer **pd)
     av_dict_free(&d->options);
     av_input_fini(&d->input);
     stk_av_leave(&call);
+    stk_free(d->tallies);
     stk_free(d);
 }
 
@@ -291,6 +293,8 @@ void stk_demuxer_select(stk_demuxer *d, const int *streams, size_t n)
     for (unsigned i = 0; i < d->fc->nb_streams; i++) {
         bool wanted = false;
         for (size_t k = 0; k < n; k++) wanted |= streams[k] == (int)i;
+        if (wanted && !d->fresh && d->fc->streams[i]->discard == AVDISCARD_ALL)
+            stk_demuxer_count_part(d, i);
         d->fc->streams[i]->discard = wanted ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
     }
 }

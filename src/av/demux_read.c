@@ -7,8 +7,7 @@
 enum {
     MAX_TRIES = 24,      /* of seeking further back; each goes twice as far as the one before */
     AUDIO_PREROLL = 250, /* ms that decoders of audio need before what they decode is right */
-    RIFF_SLACK = 8,     /* bytes that some count too many: the head, or padding that is not there */
-    OUT_OF_ORDER = 300, /* ms that pictures may be shown out of order, where only that is known */
+    OUT_OF_ORDER = 300,  /* ms that pictures may be shown out of order, where only that is known */
 };
 
 /* FFmpeg calls the last packet partial where WAV does not say where it ends. */
@@ -25,6 +24,12 @@ stk_err stk_demuxer_packet(stk_demuxer *d, stk_av_call *call)
         d->held = false;
         return STK_OK;
     }
+    if (d->later.err) {
+        const stk_err err = d->later.err;
+        if (call->diag) *call->diag = d->later;
+        d->later = (stk_diag){0};
+        return err;
+    }
     av_packet_unref(d->packet);
     /* What was late stays late: FFmpeg may have given a part first, and says so when asked again.
      */
@@ -34,7 +39,10 @@ stk_err stk_demuxer_packet(stk_demuxer *d, stk_av_call *call)
     do rc = av_read_frame(d->fc, d->packet);
     while (rc == AVERROR(EAGAIN) && !av_input_interrupted(&d->input));
     if (rc >= 0 && d->packet->flags & AV_PKT_FLAG_CORRUPT) look_at_end(d);
-    if (rc >= 0) return STK_OK;
+    if (rc >= 0) {
+        stk_demuxer_count(d);
+        return STK_OK;
+    }
     const AVIOContext *io = d->fc->pb;
     if (rc == AVERROR_EOF && io && io->error < 0 && io->error != AVERROR_EOF) rc = io->error;
     if (rc == AVERROR_EOF && !d->input.os_error && !av_input_interrupted(&d->input))
@@ -60,6 +68,7 @@ stk_err stk_demuxer_rewind(stk_demuxer *d, int stream, stk_av_call *call)
 {
     if (d->fresh) return STK_OK;
     d->held = false;
+    d->later = (stk_diag){0};
     const AVStream *st = d->fc->streams[stream];
     int64_t start = st->start_time != AV_NOPTS_VALUE ? st->start_time : 0;
     const AVIndexEntry *first = avformat_index_get_entry(d->fc->streams[stream], 0);
@@ -71,7 +80,7 @@ stk_err stk_demuxer_rewind(stk_demuxer *d, int stream, stk_av_call *call)
     if (rc < 0 && seekable(d)) rc = av_seek_frame(d->fc, stream, start, AVSEEK_FLAG_BACKWARD);
     if (rc < 0 && seekable(d) && !av_input_interrupted(&d->input))
         rc = av_seek_frame(d->fc, -1, 0, AVSEEK_FLAG_BYTE);
-    if (rc >= 0) return STK_OK;
+    if (rc >= 0) return stk_demuxer_count_from_start(d);
     if (av_input_interrupted(&d->input)) return stk_demuxer_fail(d, call, rc, "cannot seek");
     return stk_av_say(call, STK_EUNSUPPORTED,
                       "%s: cannot go back to its beginning: open it again for each use",
@@ -85,6 +94,8 @@ stk_err stk_demuxer_seek(stk_demuxer *d, int stream, int64_t at, bool *at_start,
     if (!*at_start) {
         av_input_begin(&d->input);
         d->fresh = d->held = false;
+        d->later = (stk_diag){0};
+        for (unsigned i = 0; i < d->fc->nb_streams; i++) stk_demuxer_count_part(d, i);
         const int rc = av_seek_frame(d->fc, stream, at, AVSEEK_FLAG_BACKWARD);
         if (rc >= 0) return STK_OK;
         if (av_input_interrupted(&d->input)) return stk_demuxer_fail(d, call, rc, "cannot seek");
@@ -145,62 +156,6 @@ static stk_err no_times(stk_demuxer *d, stk_av_call *call)
                       d->input.name);
 }
 
-/* Whether the packets of sound last less than the header says, by so many of them at least. */
-static bool lasts_less(const AVStream *st, const stk_packets *w, int64_t packets)
-{
-    int64_t sum = 0;
-    for (size_t i = 0; i < w->n; i++) {
-        const int64_t lasts = w->list[i]->duration;
-        if (lasts <= 0 || __builtin_add_overflow(sum, lasts, &sum)) return false;
-    }
-    return st->duration > sum && (st->duration - sum) / packets >= w->list[0]->duration;
-}
-
-/* AVI and WAV tell the size of the whole file, too.  AVI counts pictures that were left out; where
- * WAV is cut, FFmpeg forgets what its header said. */
-static bool is_short_riff(const stk_demuxer *d, const stk_packets *w, const AVStream *st, bool told)
-{
-    if (!av_input_is_cut(&d->input, told ? 0 : RIFF_SLACK)) return false;
-    if (w->media == STK_MEDIA_VIDEO) return (uint64_t)st->nb_frames > w->n;
-    return !told || lasts_less(st, w, 1);
-}
-
-/* Whether the file's index has more packets.  Those without a byte show nothing, and are not given
- * where a parser looks at the stream. */
-static bool has_more(const AVStream *st, size_t n)
-{
-    const int entries = avformat_index_get_entries_count(st);
-    size_t more = 0;
-    if (entries < 0 || (size_t)entries <= n) return false;
-    for (int i = 0; i < entries; i++) {
-        const AVIndexEntry *e = avformat_index_get_entry((AVStream *)st, i);
-        more += e && e->size > 0;
-    }
-    return more > n;
-}
-
-/*
- * Whether all that was read is less than the header says, for formats that say it exactly.
- *
- * Some encoders of MP3 count the frame that holds the number.
- */
-static bool is_short(const stk_demuxer *d, const scan *s)
-{
-    const char *name = d->fc->iformat->name;
-    const AVStream *st = d->fc->streams[s->stream];
-    const stk_packets *w = s->packets;
-    const bool told = d->fc->duration_estimation_method == AVFMT_DURATION_FROM_STREAM;
-    const bool avi = !strcmp(name, "avi"), mov = !strncmp(name, "mov,", 4);
-    const bool wav = !strcmp(name, "wav"), mp3 = !strcmp(name, "mp3");
-    if (!w->n || w->windowed || w->media == STK_MEDIA_IMAGE) return false;
-    const bool indexed = mov || (avi && w->media == STK_MEDIA_VIDEO);
-    if (indexed && has_more(st, w->n)) return true;
-    if ((avi || wav) && av_input_has_riff(&d->input)) return is_short_riff(d, w, st, told);
-    if (mp3) return told && lasts_less(st, w, 2);
-    if (wav || !strcmp(name, "w64") || !strcmp(name, "flac")) return told && lasts_less(st, w, 1);
-    return false;
-}
-
 static stk_err read_on(stk_demuxer *d, scan *s, stk_av_call *call)
 {
     stk_packets *w = s->packets;
@@ -222,7 +177,9 @@ static stk_err read_on(stk_demuxer *d, scan *s, stk_av_call *call)
         if (w->media == STK_MEDIA_IMAGE) return STK_OK;
     }
     /* An end that FFmpeg complains about is no end: decoding counts what is not there. */
-    if (err == STK_EEND && w->n && (call->used || is_short(d, s)))
+    const bool all = !w->windowed && w->media != STK_MEDIA_IMAGE;
+    if (err == STK_EEND && w->n &&
+        (call->used || (all && stk_demuxer_is_short(d, s->stream, true))))
         w->list[w->n - 1]->flags |= AV_PKT_FLAG_CORRUPT;
     return err == STK_EEND ? STK_OK : err;
 }
@@ -308,8 +265,12 @@ stk_err stk_demuxer_stream(stk_demuxer *d, const stk_demuxer_part *part, stk_pac
 {
     int64_t begin = AV_NOPTS_VALUE; /* of the first packet, in `tb` */
     AVRational tb = {0, 1};
-    stk_err err;
-    while (!complete(part, out) && !(err = stk_demuxer_packet(d, call))) {
+    size_t used = 0; /* of the call's lines, before the packet */
+    stk_err err = STK_OK;
+    while (!complete(part, out)) {
+        used = call->used;
+        err = stk_demuxer_packet(d, call);
+        if (err) break;
         const AVRational own = d->fc->streams[d->packet->stream_index]->time_base;
         const int64_t at = d->packet->dts != AV_NOPTS_VALUE ? d->packet->dts : d->packet->pts;
         if (begin == AV_NOPTS_VALUE) {
@@ -328,6 +289,11 @@ stk_err stk_demuxer_stream(stk_demuxer *d, const stk_demuxer_part *part, stk_pac
     }
     bool any = false;
     for (size_t i = 0; i < part->n; i++) any |= out[i] != NULL;
-    if (complete(part, out)) return STK_OK;
-    return err == STK_EEND && any ? STK_OK : err;
+    if (!err) {
+        used = call->used;
+        err = stk_demuxer_look_ahead(d, part, call);
+    }
+    if (err != STK_EEND || !any) return err;
+    stk_demuxer_mark_end(d, part, out, call->used > used);
+    return STK_OK;
 }

@@ -1,10 +1,12 @@
-/* A demuxer, and the reading of packets (demux_read.c). */
+/* A demuxer, the reading of packets (demux_read.c), and how an input ends (demux_end.c). */
 #ifndef STK_AV_DEMUXER_H
 #define STK_AV_DEMUXER_H
 
 #include "av/call.h"
 #include "av/input.h"
 #include "av/packet_list.h"
+
+typedef struct stk_tally stk_tally; /* what was read of a stream: demux_end.c */
 
 struct stk_demuxer {
     size_t max_bytes; /* never changes, as all down to the next comment */
@@ -17,9 +19,12 @@ struct stk_demuxer {
     AVFormatContext *fc;
     AVDictionary *options; /* until it is open */
     av_input input;
-    AVPacket *packet; /* the one that is being read */
-    bool fresh;       /* nothing was read yet */
-    bool held;        /* `packet` was read, and belongs to the next call */
+    AVPacket *packet;   /* the one that is being read */
+    bool fresh;         /* nothing was read yet */
+    bool held;          /* `packet` was read, and belongs to the next call */
+    stk_diag later;     /* of a packet that was looked for ahead: the next call fails of it */
+    stk_tally *tallies; /* one for each stream that there was when it was opened */
+    unsigned num_tallies;
 };
 
 /* In two steps: the first one checks, and opens what has a path; the second one may wait for the
@@ -46,6 +51,30 @@ typedef struct stk_demuxer_part {
 /* stk_demuxer_next. */
 STK_NODISCARD stk_err stk_demuxer_stream(stk_demuxer *d, const stk_demuxer_part *part,
                                          stk_packets **out, stk_av_call *call);
+
+/* --- how it ends --- */
+
+/* All streams are read from their first packets on.  Fails the first time only, with STK_ENOMEM. */
+STK_NODISCARD stk_err stk_demuxer_count_from_start(stk_demuxer *d);
+
+/* d->packet was read. */
+void stk_demuxer_count(stk_demuxer *d);
+
+/* Some of this stream were passed over: whether it is short is not known any more. */
+void stk_demuxer_count_part(stk_demuxer *d, unsigned stream);
+
+/* Whether all that was read of the stream, up to the end, is less than the header says, for formats
+ * that say it exactly.  Not `surely`: it may be, which is found out quickly. */
+bool stk_demuxer_is_short(const stk_demuxer *d, int stream, bool surely);
+
+/* Behind a part that is full.  STK_EEND: nothing is left. */
+STK_NODISCARD stk_err stk_demuxer_look_ahead(stk_demuxer *d, const stk_demuxer_part *part,
+                                             stk_av_call *call);
+
+/* Of the last part: where the input ends early, the last packets count as damaged, so that whoever
+ * decodes them is told.  `complained`: FFmpeg said so. */
+void stk_demuxer_mark_end(const stk_demuxer *d, const stk_demuxer_part *part, stk_packets **out,
+                          bool complained);
 
 /* --- for those who read by themselves --- */
 

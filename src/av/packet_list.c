@@ -220,6 +220,7 @@ void mod_packets_get_info(const stk_packets *p, stk_packets_info *out)
         out->length += stk_packets_inside(p, p->list[i]);
         out->keys += (p->list[i]->flags & AV_PKT_FLAG_KEY) != 0;
     }
+    out->ends_early = p->n && p->list[p->n - 1]->flags & AV_PKT_FLAG_CORRUPT;
 }
 
 stk_av_codec *mod_packets_codec(const stk_packets *p)

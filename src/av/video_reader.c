@@ -19,7 +19,8 @@ static stk_err read_index(stk_video_reader *r, enum AVCodecID codec, stk_av_call
             return stk_av_say(call, STK_ENOMEM, "no memory for the list of packets");
     }
     if (err != STK_EEND) return err;
-    r->cut = call->used > 0; /* FFmpeg complained about the end */
+    /* FFmpeg complained about the end, or the header says more. */
+    r->cut = call->used > 0 || stk_demuxer_is_short(d, r->stream, true);
     if (!r->index.n)
         return stk_av_say(call, STK_ECORRUPT, "%s: the stream holds no packet", d->input.name);
     if (av_index_finish(&r->index))

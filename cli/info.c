@@ -72,7 +72,9 @@ static void print_data(const finding *f)
     else
         data_text(&f->data, text, sizeof(text));
     say(stdout, "%s: %s, %zu bytes", f->path, text, f->bytes);
-    if (f->diag.err)
+    if (m->ends_early)
+        say(stdout, ": %s\n", f->diag.text);
+    else if (f->diag.err)
         say(stdout, ": %s: %s\n", is_broken(f->diag.err) ? "is broken" : "cannot be read",
             f->diag.text);
     else
@@ -172,7 +174,8 @@ const command info_command = {
         "structure is whole.  Of Arrow and Parquet files: rows, columns and their types, which\n"
         "the pyarrow of python3 reads, or of the Python that STOKER_PYTHON names.  Of audio,\n"
         "video and other images: what FFmpeg, if it is installed, reads in them, stream by\n"
-        "stream.  The exit code is 1 when one does not decode or is broken, or cannot be read.",
+        "stream, and whether the file ends early, as far as FFmpeg complains or its header says.\n"
+        "The exit code is 1 when one does not decode, is broken or ends early, or cannot be read.",
     .min_args = 1,
     .max_args = SIZE_MAX,
     .options = options,

@@ -7,6 +7,19 @@
 
 enum { PART = 1000 }; /* packets that are read at once: an hour of video is not held in memory */
 
+static stk_err check_ends(media_facts *m, stk_diag *diag)
+{
+    for (int i = 0; i < m->num_streams && i < MEDIA_STREAMS; i++)
+        if (m->streams[i].ends_early) {
+            m->ends_early = true;
+            return stk_diag_set(diag, STK_ECORRUPT,
+                                "ends early: the last packet of stream %d is damaged, or more "
+                                "should follow it",
+                                i);
+        }
+    return STK_OK;
+}
+
 /* Counts all packets of the streams that are audio or video. */
 static stk_err count(stk_demuxer *d, media_facts *m, stk_diag *diag)
 {
@@ -25,10 +38,11 @@ static stk_err count(stk_demuxer *d, media_facts *m, stk_diag *diag)
             m->streams[numbers[i]].packets += (int64_t)info.total;
             m->streams[numbers[i]].keys += (int64_t)info.keys;
             m->streams[numbers[i]].bytes += (int64_t)info.bytes;
+            m->streams[numbers[i]].ends_early = info.ends_early;
             stk_packets_unref(&part[i]);
         }
     }
-    return err == STK_EEND ? STK_OK : err;
+    return err == STK_EEND ? check_ends(m, diag) : err;
 }
 
 static stk_err describe(stk_demuxer *d, int i, media_stream *s, stk_diag *diag)

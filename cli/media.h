@@ -12,16 +12,19 @@ typedef struct media_stream {
     stk_stream_info info;
     stk_av_codec_info codec; /* if info.media is one */
     int64_t packets, keys, bytes;
+    bool ends_early; /* its last packet is damaged, or more should follow */
 } media_stream;
 
 typedef struct media_facts {
     stk_demuxer_info info;
     int32_t num_streams; /* in the file; 0: it could not be opened */
+    bool ends_early;     /* a stream is */
     media_stream streams[MEDIA_STREAMS];
 } media_facts;
 
-/* Reads all packets, and decodes nothing.  A failure says why it cannot be opened, or what is
- * broken; STK_EUNSUPPORTED: there is no FFmpeg, or it knows nothing of that kind. */
+/* Reads all packets, and decodes nothing.  A failure says why it cannot be opened, what is broken,
+ * or that the file ends early; STK_EUNSUPPORTED: there is no FFmpeg, or it knows nothing of that
+ * kind. */
 stk_err media_look(const char *path, media_facts *out, stk_diag *diag);
 
 /* "mov,mp4, 2.000 s, 2 streams": cut to `size`. */

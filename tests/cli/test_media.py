@@ -70,6 +70,26 @@ def test_broken_media(stoker, clip, tmp_path):
 
 
 @needs_ffmpeg
+@pytest.mark.parametrize("ending", ["mp4", "mkv", "flac", "avi", "mp3"])
+def test_media_that_end_early(stoker, clip, tmp_path, ending):
+    path = tmp_path / f"cut.{ending}"
+    more = {"mp4": ["-movflags", "faststart"], "flac": ["-vn"], "mp3": ["-vn"]}.get(ending, [])
+    subprocess.run([FFMPEG, "-v", "error", "-i", clip, *more, path], check=True, timeout=100)
+    assert stoker("info", path).returncode == 0
+    whole = json.loads(stoker("info", "--json", path).stdout)[0]
+    assert whole["decodes"] and whole["error"] is None
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+    done = stoker("info", path)
+    assert done.returncode == 1
+    first, *streams = done.stdout.splitlines()
+    assert f" {path.stat().st_size} bytes: ends early: the last packet of stream 0 " in first
+    assert len(streams) == whole["num_streams"]
+    (found,) = json.loads(stoker("info", "--json", path).stdout)
+    assert not found["decodes"] and found["error"].startswith("ends early: ")
+    assert found["streams"][0]["packets"] < whole["streams"][0]["packets"]
+
+
+@needs_ffmpeg
 def test_playlists_open_nothing(stoker, tmp_path):
     (tmp_path / "list.m3u8").write_text("#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\n/etc/passwd\n#EXT-X-ENDLIST\n")
     done = stoker("info", tmp_path / "list.m3u8")

@@ -467,3 +467,29 @@ def test_marks_made_by_hand_are_checked_when_built(src, marks, error, text):
 def test_types_flow():
     typed_builder.run()
     assert PipelineBuilder[int]().add_source([1]).add_sink().get_config().src.source == [1]
+
+
+@pytest.mark.parametrize("name", ["Pipeline", "PipelineIterator"])
+def test_pipelines_name_the_type_of_their_items(name):
+    cls = getattr(stoker.pipeline, name)
+    alias = cls[int]
+    assert (alias.__origin__, alias.__args__) == (cls, (int,))
+    assert issubclass(type("Mine", (cls,), {}), cls)
+    assert pickle.loads(pickle.dumps(alias)) == alias
+
+
+CONFIGS = "Source Merge Pipe Aggregate Disaggregate PathVariants Sink Pipeline"
+
+
+@pytest.mark.parametrize("name", [f"{word}Config" for word in CONFIGS.split()])
+def test_configs_name_the_type_of_their_items(name):
+    assert getattr(stoker.pipeline.defs, name)[int].__args__ == (int,)
+
+
+def test_loaders_and_folders_name_the_type_of_their_items():
+    from stoker.dataloader import CacheDataLoader, DataLoader, PyTorchDataLoader
+    from stoker.source.imagenet import ImageNet
+    from stoker.source.local_directory import LocalDirectory
+
+    for cls in (CacheDataLoader, DataLoader, PyTorchDataLoader, ImageNet, LocalDirectory):
+        assert cls[int].__origin__ is cls

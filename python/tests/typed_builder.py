@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from functools import partial
 from typing import Any, assert_type
 
 from stoker import Batch, Sample, ops, source
-from stoker.pipeline import PipelineBuilder
-from stoker.pipeline.defs import Aggregator, PipelineConfig
+from stoker.dataloader import PyTorchDataLoader, get_pytorch_dataloader
+from stoker.pipeline import (
+    Pipeline,
+    PipelineBuilder,
+    PipelineIterator,
+    build_pipeline,
+    run_pipeline_in_subprocess,
+)
+from stoker.pipeline.defs import (
+    AggregateConfig,
+    Aggregator,
+    DisaggregateConfig,
+    Merge,
+    PathVariantsConfig,
+    PipeConfig,
+    PipelineConfig,
+    SinkConfig,
+)
 
 
 def text(x: int) -> str:
@@ -95,7 +111,70 @@ def native() -> None:
     assert_type(batches.disaggregate(), PipelineBuilder[Sample])
 
 
+def make() -> Pipeline[str]:
+    return PipelineBuilder().add_source([1, 2]).pipe(text).add_sink().build(num_threads=1)
+
+
+def wider() -> Pipeline[object]:
+    return make()
+
+
+def reading() -> None:
+    pipeline = make()
+    assert_type(pipeline, Pipeline[str])
+    assert_type(pipeline.get_item(), str)
+    assert_type(pipeline.get_iterator(timeout=9), PipelineIterator[str])
+    for item in pipeline:
+        assert_type(item, str)
+    with make() as entered:
+        assert_type(next(iter(entered)), str)
+    assert_type(wider().get_item(), object)
+
+
+def batches() -> Pipeline[Batch]:
+    return PipelineBuilder().add_source(source.List(["a.jpg"])).batch(4).add_sink().build(num_threads=1)
+
+
+def configured() -> None:
+    config = PipelineBuilder().add_source([1, 2]).pipe(text).add_sink().get_config()
+    assert_type(build_pipeline(config, num_threads=1), Pipeline[str])
+    merged: PipelineConfig[str] = PipelineConfig(Merge([config, config]), [], SinkConfig(3))
+    assert_type(build_pipeline(merged, num_threads=1), Pipeline[str])
+    untold = PipelineConfig(Merge([config]), [], SinkConfig())
+    assert_type(build_pipeline(untold, num_threads=1), Pipeline[Any])
+
+
+def elsewhere(config: PipelineConfig[str]) -> Iterator[str]:
+    yield from assert_type(run_pipeline_in_subprocess(config, num_threads=1), Iterable[str])
+
+
+def collate(samples: list[int]) -> bytes:
+    return bytes(samples)
+
+
+def loaders(data: list[int]) -> None:
+    loader = get_pytorch_dataloader(data, collate_fn=collate)
+    assert_type(loader, PyTorchDataLoader[bytes])
+    assert_type(next(iter(loader)), bytes)
+    untold = get_pytorch_dataloader(data)
+    assert_type(untold, PyTorchDataLoader[Any])
+
+
+GENERIC = (
+    Pipeline[str],
+    PipelineIterator[str],
+    AggregateConfig[str],
+    DisaggregateConfig[str],
+    PathVariantsConfig[str],
+    PipeConfig[int, str],
+    SinkConfig[str],
+    PyTorchDataLoader[str],
+)
+
+
 def run() -> None:
     functions()
     groups()
     native()
+    reading()
+    configured()

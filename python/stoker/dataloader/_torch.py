@@ -12,12 +12,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from multiprocessing.context import BaseContext
-    from typing import Any, Final
+    from typing import Any, Final, Generic
+
+    from typing_extensions import TypeVar
 
     from ..pipeline import Pipeline
     from ._workers import Job, Workers
+else:
+    from .._generic import Generic, TypeVar
 
 __all__ = ["PyTorchDataLoader", "get_pytorch_dataloader"]
+
+T = TypeVar("T", covariant=True, default="Any")  # what collate_fn makes
 
 _MAX_AHEAD: Final = 1023  # batches
 _SEEDS: Final = 2**63  # torch's generators take one of so many
@@ -30,7 +36,7 @@ def get_pytorch_dataloader(
     sampler: Iterable[Any] | None = None,
     batch_sampler: Iterable[Any] | None = None,
     num_workers: int = 1,
-    collate_fn: Callable[[Any], Any] | None = None,
+    collate_fn: Callable[[Any], T] | None = None,
     pin_memory: bool = False,
     drop_last: bool = False,
     timeout: float | None = None,
@@ -43,7 +49,7 @@ def get_pytorch_dataloader(
     pin_memory_device: str | None = None,
     in_order: bool = False,
     worker_init_concurrency: int | None = None,
-) -> PyTorchDataLoader:
+) -> PyTorchDataLoader[T]:
     """The arguments are those of torch.utils.data.DataLoader, with these differences.
 
     `dataset`: map-style.  It is pickled here, once, into memory that the workers share: arrays in it are not
@@ -139,7 +145,7 @@ def _samplers(
     return sampler, batch_sampler, batch_size
 
 
-class PyTorchDataLoader(Passes):
+class PyTorchDataLoader(Passes, Generic[T]):
     """What get_pytorch_dataloader() makes.  Every `for` is one pass, with workers of its own.
 
     Attributes are as those of torch.utils.data.DataLoader.
@@ -156,7 +162,7 @@ class PyTorchDataLoader(Passes):
         sampler: Any,
         batch_sampler: Any,
         num_workers: int,
-        collate_fn: Callable[[Any], Any],
+        collate_fn: Callable[[Any], T],
         pin_memory: bool,
         drop_last: bool,
         timeout: float | None,
@@ -194,7 +200,7 @@ class PyTorchDataLoader(Passes):
     def __bool__(self) -> bool:
         return True
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T]:
         from ._workers import Workers
 
         seed, jobs = self._jobs()

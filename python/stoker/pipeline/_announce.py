@@ -7,15 +7,17 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import TypeVar
 
     from ._pipeline import Pipeline
     from .defs import PipelineConfig
 
+    T = TypeVar("T")
+
 __all__ = ["announce"]
 
 
-def announce(cfg: PipelineConfig[Any]) -> Pipeline | None:
+def announce(cfg: PipelineConfig[T]) -> Pipeline[T] | None:
     """Tells the build callback; in diagnostic mode gives what takes the place of the pipeline.
 
     Does neither within a profile, whose own pipelines run, and those of its stages.  Loads no module for

@@ -15,10 +15,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from fractions import Fraction
-    from typing import Any, Final
+    from typing import Any, Final, TypeVar
 
     from ._tasks import BackgroundTask, BackgroundTaskFactory
     from .defs import PipelineConfig
+
+    T = TypeVar("T")
 
 __all__ = ["build_pipeline", "make_pipeline"]
 
@@ -28,7 +30,7 @@ _numbers = count()  # of the pipelines of this process
 
 
 def build_pipeline(
-    config: PipelineConfig,
+    config: PipelineConfig[T],
     /,
     *,
     num_threads: int,
@@ -39,7 +41,7 @@ def build_pipeline(
     stage_id: int = 0,
     background_tasks: Sequence[BackgroundTask | BackgroundTaskFactory] | None = None,
     use_thread_output_queue: bool = False,
-) -> Pipeline:
+) -> Pipeline[T]:
     """Checks the whole, and gives a pipeline that starts when it is first read.
 
     `max_failures`: for each stage that skips and has no limit of its own.
@@ -70,7 +72,7 @@ def build_pipeline(
 
 
 def make_pipeline(
-    config: PipelineConfig[Any],
+    config: PipelineConfig[T],
     *,
     num_threads: int,
     max_failures: int | Fraction = -1,
@@ -79,7 +81,7 @@ def make_pipeline(
     task_hook_factory: Callable[..., Any] | None = None,
     stage_id: int = 0,
     background_tasks: Sequence[BackgroundTask | BackgroundTaskFactory] | None = None,
-) -> Pipeline:
+) -> Pipeline[T]:
     """build_pipeline for a pipeline that nobody is told of, as that of a region's worker."""
     num_threads = _check.integer("num_threads", num_threads, 1, _MAX_THREADS)
     limit = _check.failure_limit(max_failures)
@@ -100,7 +102,7 @@ def make_pipeline(
     plan.check()
     if loop is not None:
         loop.start_regions({"max_failures": max_failures, "report_stats_interval": interval})
-    pipeline = Pipeline(
+    pipeline: Pipeline[T] = Pipeline(
         plan,
         maker,
         num_threads=num_threads,

@@ -102,7 +102,7 @@ class PipelineBuilder(Generic[T]):
     def __init__(self: PipelineBuilder[Any]) -> None:
         self._src: SourceConfig[Any] | None = None
         self._pipes: list[Stage] = []
-        self._sink: SinkConfig | None = None
+        self._sink: SinkConfig[Any] | None = None
 
     if TYPE_CHECKING:
 
@@ -321,7 +321,7 @@ class PipelineBuilder(Generic[T]):
         task_hook_factory: Callable[..., Any] | None = None,
         stage_id: int = 0,
         use_thread_output_queue: bool = False,
-    ) -> Pipeline:
+    ) -> Pipeline[T]:
         """The same as `build_pipeline(get_config(), ...)`, which says what the arguments mean."""
         return build_pipeline(
             self.get_config(),

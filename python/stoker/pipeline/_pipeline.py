@@ -20,13 +20,19 @@ from ._perf import log_queue, log_tasks, logger_for_info, perf
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Final, Self
+    from typing import Any, Final, Generic, Self
+
+    from typing_extensions import TypeVar
 
     from ._info import QueuePerfStats, StageInfo, TaskPerfStats
     from ._perf import Perf
     from ._plan import PlanMaker
+else:
+    from .._generic import Generic, TypeVar
 
 __all__ = ["Pipeline", "PipelineIterator"]
+
+T = TypeVar("T", covariant=True, default="Any")  # what the reader gets
 
 _STOP_S: Final = 6.0  # how long stop() waits unless told otherwise
 _FINISH_S: Final = 10.0  # the same for a pipeline that nobody refers to any more
@@ -67,7 +73,7 @@ def _finish(run: _stoker.Run, lanes: Lanes | None) -> None:
         logging.getLogger(__name__).debug("a pipeline did not stop", exc_info=True)
 
 
-class Pipeline:
+class Pipeline(Generic[T]):
     """One run of a plan; PipelineBuilder.build makes it.
 
     It starts by itself at the first read.  Any thread may read; each result goes to one reader.
@@ -248,7 +254,7 @@ class Pipeline:
 
     # --- reading ---
 
-    def get_item(self, *, timeout: float | None = None) -> Any:
+    def get_item(self, *, timeout: float | None = None) -> T:
         """The next result.
 
         EOFError: that was all, or all of an epoch of a continuous source; TimeoutError: there was none
@@ -256,7 +262,7 @@ class Pipeline:
         """
         result = self._read(timeout)
         if not is_code(result):
-            return result
+            return result  # type: ignore[no-any-return]
         if result is _stoker.TIMED_OUT:
             raise TimeoutError(f"The next item is not available after {timeout:g} seconds.")
         raise EOFError("Reached the end of the pipeline.")
@@ -302,14 +308,14 @@ class Pipeline:
             if self._failure is None:
                 self._failure = explained
 
-    def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator:
+    def get_iterator(self, *, timeout: float | None = None) -> PipelineIterator[T]:
         """Everything that is left, or what is left of an epoch of a continuous source.
 
         An iterator that is left early has taken nothing beyond what it gave.
         """
         return PipelineIterator(self, timeout)
 
-    def __iter__(self) -> PipelineIterator:
+    def __iter__(self) -> PipelineIterator[T]:
         return self.get_iterator()
 
     def _warn_exhausted(self) -> None:
@@ -418,7 +424,7 @@ def _group(error: Exception) -> PipelineFailure:
     return PipelineFailure("pipeline stages failed", [error])
 
 
-class PipelineIterator(_stoker.Results):
+class PipelineIterator(_stoker.Results, Generic[T]):
     """Reads a pipeline to its end, or to the end of an epoch; it cannot be used again.
 
     Threads may share one.  Over a continuous source each needs its own: of those that share one, the
@@ -427,7 +433,11 @@ class PipelineIterator(_stoker.Results):
 
     __module__ = "stoker.pipeline"
 
-    def __init__(self, pipeline: Pipeline, timeout: float | None) -> None:
+    if TYPE_CHECKING:
+
+        def __next__(self) -> T: ...
+
+    def __init__(self, pipeline: Pipeline[T], timeout: float | None) -> None:
         self._pipeline = pipeline
         self._timeout = timeout
         self._late = pipeline._exhausted  # a reader among several is not, if it began with them

@@ -173,7 +173,7 @@ def _start(
 
 
 def run_pipeline_in_subinterpreter(
-    config: PipelineConfig,
+    config: PipelineConfig[T],
     /,
     *,
     num_threads: int,
@@ -186,7 +186,7 @@ def run_pipeline_in_subinterpreter(
     buffer_size: int = 3,
     initializer: Initializers = None,
     timeout: float | None = None,
-) -> Iterable[Any]:
+) -> Iterable[T]:
     """Runs a pipeline in another interpreter of this process, as run_pipeline_in_subprocess does in a process.
 
     Of the global generators only that of `random` is copied.  Process pools cannot be used there.

@@ -241,7 +241,7 @@ class _Options:
 
 
 def run_pipeline_in_subprocess(
-    config: PipelineConfig,
+    config: PipelineConfig[T],
     /,
     *,
     num_threads: int,
@@ -252,7 +252,7 @@ def run_pipeline_in_subprocess(
     background_tasks: Sequence[Any] | None = None,
     use_thread_output_queue: bool = False,
     **kwargs: Any,
-) -> Iterable[Any]:
+) -> Iterable[T]:
     """Runs a pipeline in a worker process; `kwargs` are those of iterate_in_subprocess.
 
     Every `for` builds the pipeline anew there, unless its source is continuous: then each is one epoch, and

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .. import _check
@@ -66,7 +66,7 @@ def parse_wnid(s: str | os.PathLike[str]) -> str:
     return found[-1]
 
 
-class ImageNet:
+class ImageNet(Iterable[tuple[Path, int]]):
     """Pictures of `root`/`split` with the number of their class: (Path, int), ordered by name.
 
     The folder has a folder for each class, named by its WordNet ID, or pictures with the WordNet ID

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ __all__ = ["LocalDirectory"]
 T = TypeVar("T")
 
 
-class LocalDirectory:
+class LocalDirectory(Iterable[Path]):
     """What Path(root).glob(pattern) matches, without folders, in the order of the names.
 
     The folder is listed when the items or their number are first asked for, and once only.

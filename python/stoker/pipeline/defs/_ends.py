@@ -80,7 +80,7 @@ class MergeConfig(Value, Generic[T]):
         return "\n".join(merge_lines(self))
 
 
-class SinkConfig(Value):
+class SinkConfig(Value, Generic[T]):
     """The end.  buffer_size: how many results may wait for the reader."""
 
     __slots__ = ("buffer_size",)
@@ -100,13 +100,13 @@ class PipelineConfig(Value, Generic[T]):
 
     src: SourceConfig[Any] | MergeConfig[Any]
     pipes: tuple[Stage, ...]
-    sink: SinkConfig
+    sink: SinkConfig[Any]
 
     def __init__(
         self,
         src: SourceConfig[Any] | MergeConfig[Any],
         pipes: Sequence[Stage],
-        sink: SinkConfig,
+        sink: SinkConfig[Any],
     ) -> None:
         self._set(src=src, pipes=tuple(pipes), sink=sink)
 

@@ -112,7 +112,7 @@ class _PipeArgs(Value):
         self._set(op=op, executor=executor, concurrency=concurrency, op_requires_eof=op_requires_eof)
 
 
-class PipeConfig(Value):
+class PipeConfig(Value, Generic[T_in, T_out]):
     """A stage that handles items one by one; made with Pipe() or PipelineBuilder.pipe()."""
 
     __slots__ = ("name", "_type", "_args", "_max_failures", "on_error", "retries", "timeout")
@@ -196,7 +196,7 @@ class BatchConfig(Value):
         return f"batch({self.n}, drop_last={self.drop_last}, keep_empty={self.keep_empty})"
 
 
-class AggregateConfig(Value):
+class AggregateConfig(Value, Generic[T_out]):
     """A stage that makes items of several; the aggregator is shared by all pipelines of the config."""
 
     __slots__ = ("name", "op", "drop_last")
@@ -215,7 +215,7 @@ class AggregateConfig(Value):
         return aggregate_text(self)
 
 
-class DisaggregateConfig(Value):
+class DisaggregateConfig(Value, Generic[T_out]):
     """A stage that gives the items of each list, or the samples of each batch."""
 
     __slots__ = ("name",)
@@ -230,7 +230,7 @@ class DisaggregateConfig(Value):
         return f"{self.name}()"
 
 
-class PathVariantsConfig(Value):
+class PathVariantsConfig(Value, Generic[T_out]):
     """Several chains of stages, of which a router picks one for each item."""
 
     __slots__ = ("name", "router", "paths", "batched")

@@ -94,6 +94,18 @@ def test_shares_are_slices_of_one_sequence(n, seed, draws):
     assert dealt(shares) == alone
 
 
+@given(n=st.integers(1, 200), world_size=st.integers(1, 9), seed=st.integers(0, 99), drop=st.booleans())
+def test_sequence_is_that_of_numpy_for_what_is_dealt(n, world_size, seed, drop):
+    if drop and n < world_size:
+        return
+    size = n - n % world_size if drop else n
+    want = np.random.default_rng(seed).choice(n, size=size, replace=False)
+    shares = ranks(
+        DistributedRandomSampler, n, world_size, seed=seed, ddp_drop_last_distributed_round=drop
+    )
+    assert shares == [list(want[rank::world_size]) for rank in range(world_size)]
+
+
 @pytest.mark.parametrize("weights", [None, [1.0] * 20])
 def test_random_yields_numpy_integers(weights):
     sampler = DistributedRandomSampler(20, rank=0, world_size=2, weights=weights)

@@ -69,7 +69,8 @@ class DistributedRandomSampler:
     `weights`: how likely each index is, in any unit; draws are then with replacement, otherwise an
     index is drawn at most once.
     `seed`: decides the sequence together with the other arguments; see shuffle().
-    `ddp_drop_last_distributed_round`: as in DistributedDeterministicSampler, with the draws for n.
+    `ddp_drop_last_distributed_round`: as in DistributedDeterministicSampler, with the draws for n; the
+    incomplete round is not drawn, so that without weights the whole sequence is another than with False.
 
     Every pass takes time and memory for all draws (8 bytes each, 8 more for each weight), which are
     given back, but for the rank's share, before its first index.
@@ -116,7 +117,7 @@ class DistributedRandomSampler:
 
     def __iter__(self) -> Iterator[np.int64]:
         rng = _numpy().random.default_rng(self._seed)
-        drawn = rng.choice(self._n, size=self._draws, replace=self._p is not None, p=self._p)
+        drawn = rng.choice(self._n, size=self._indices.stop, replace=self._p is not None, p=self._p)
         mine = drawn[self._indices.start : self._indices.stop : self._indices.step]
         return iter(mine.copy())
 

@@ -190,7 +190,7 @@ def embed_shuffle(
 
 
 class RepeatSource(Iterator[T]):
-    """What repeat_source() makes.  `src`: the source; `epoch`: that of the pass that goes on."""
+    """What repeat_source() makes.  `src`: the source; `epoch`: that of the first pass."""
 
     src: Iterable[T]
     epoch: int
@@ -199,6 +199,7 @@ class RepeatSource(Iterator[T]):
         self.src = src
         self.epoch = _check.integer("epoch", epoch, 0)
         self._pass: Iterator[T] | None = None
+        self._number = 0  # of the epoch of that pass
 
     def __next__(self) -> T:
         if self._pass is None:
@@ -206,7 +207,7 @@ class RepeatSource(Iterator[T]):
         try:
             return next(self._pass)  # type: ignore[arg-type]  # _begin() has set it
         except StopIteration:
-            self._begin(self.epoch + 1)
+            self._begin(self._number + 1)
         return next(self._pass)  # type: ignore[arg-type]  # an empty pass is the end
 
     def _begin(self, epoch: int) -> None:
@@ -214,7 +215,7 @@ class RepeatSource(Iterator[T]):
         if shuffle is not None:
             shuffle(seed=epoch)
         self._pass = iter(self.src)
-        self.epoch = epoch
+        self._number = epoch
 
     def __getstate__(self) -> dict[str, object]:
         if self._pass is not None:
@@ -229,7 +230,7 @@ def repeat_source(src: Iterable[T], /, epoch: int = 0) -> RepeatSource[T]:
     and so on.  A pass without an item is the end: of an empty source, or of one that can be
     iterated only once.
 
-    The result has `.src` and `.epoch`; it pickles, if the source does, until its first item was
+    The result has `.src` and `.epoch`, as they were given; it pickles, if the source does, until its first item was
     asked for (TypeError).  It belongs to one thread at a time.
     """
     return RepeatSource(src, epoch)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from stoker.pipeline import AsyncQueue, PipelineBuilder, StatsQueue, TaskStatsHook, config
@@ -57,8 +59,8 @@ def test_hook_class():
     assert config.get_default_hook_class() is Mine
     config.set_default_hook_class()
     assert config.get_default_hook_class() is TaskStatsHook
-    with pytest.raises(TypeError, match="hook_class"):
-        config.set_default_hook_class(lambda info: Mine(info))
+    with pytest.raises(TypeError, match="hook_class must be callable, not int"):
+        config.set_default_hook_class(3)
 
 
 def test_queue_class():
@@ -67,8 +69,31 @@ def test_queue_class():
     assert config.get_default_queue_class() is AsyncQueue
     config.set_default_queue_class()
     assert config.get_default_queue_class() is StatsQueue
-    with pytest.raises(TypeError, match="queue_class"):
+    with pytest.raises(TypeError, match="queue_class must be callable, not str"):
         config.set_default_queue_class("StatsQueue")
+
+
+def make_hook(made, info, *, interval):
+    made.append((info.stage_name, interval))
+    return TaskStatsHook(info, interval=interval)
+
+
+def make_queue(made, info, *, buffer_size, interval):
+    made.append((info.stage_name, buffer_size, interval))
+    return StatsQueue(info, buffer_size=buffer_size, interval=interval)
+
+
+@pytest.mark.parametrize("form", [partial, lambda f, made: lambda *args, **how: f(made, *args, **how)])
+def test_factories(form):
+    hooks, queues = [], []
+    hook, queue = form(make_hook, hooks), form(make_queue, queues)
+    config.set_default_hook_class(hook)
+    config.set_default_queue_class(queue)
+    assert (config.get_default_hook_class(), config.get_default_queue_class()) == (hook, queue)
+    builder = PipelineBuilder().add_source(range(3)).pipe(str).add_sink(4)
+    assert list(builder.build(num_threads=1, report_stats_interval=7)) == ["0", "1", "2"]
+    assert hooks == [("str", 7)]
+    assert queues == [("source", 2, 7), ("str", 2, 7), ("sink", 4, 7)]
 
 
 @pytest.mark.parametrize("name", ["build_callback", "profile_callback", "profile_hook"])

@@ -9,10 +9,14 @@ from typing import Any, assert_type
 from stoker import Batch, Sample, ops, source
 from stoker.dataloader import PyTorchDataLoader, get_pytorch_dataloader
 from stoker.pipeline import (
+    AsyncQueue,
     Pipeline,
     PipelineBuilder,
     PipelineIterator,
+    StatsQueue,
+    TaskStatsHook,
     build_pipeline,
+    config,
     run_pipeline_in_subprocess,
 )
 from stoker.pipeline.defs import (
@@ -136,16 +140,22 @@ def batches() -> Pipeline[Batch]:
 
 
 def configured() -> None:
-    config = PipelineBuilder().add_source([1, 2]).pipe(text).add_sink().get_config()
-    assert_type(build_pipeline(config, num_threads=1), Pipeline[str])
-    merged: PipelineConfig[str] = PipelineConfig(Merge([config, config]), [], SinkConfig(3))
+    chain = PipelineBuilder().add_source([1, 2]).pipe(text).add_sink().get_config()
+    assert_type(build_pipeline(chain, num_threads=1), Pipeline[str])
+    merged: PipelineConfig[str] = PipelineConfig(Merge([chain, chain]), [], SinkConfig(3))
     assert_type(build_pipeline(merged, num_threads=1), Pipeline[str])
-    untold = PipelineConfig(Merge([config]), [], SinkConfig())
+    untold = PipelineConfig(Merge([chain]), [], SinkConfig())
     assert_type(build_pipeline(untold, num_threads=1), Pipeline[Any])
 
 
-def elsewhere(config: PipelineConfig[str]) -> Iterator[str]:
-    yield from assert_type(run_pipeline_in_subprocess(config, num_threads=1), Iterable[str])
+def with_factories() -> Pipeline[int]:
+    config.set_default_queue_class(partial(StatsQueue, interval=9))
+    config.set_default_hook_class(TaskStatsHook)
+    return PipelineBuilder().add_source([1]).add_sink().build(num_threads=1, queue_class=partial(AsyncQueue))
+
+
+def elsewhere(chain: PipelineConfig[str]) -> Iterator[str]:
+    yield from assert_type(run_pipeline_in_subprocess(chain, num_threads=1), Iterable[str])
 
 
 def collate(samples: list[int]) -> bytes:

@@ -317,7 +317,7 @@ class PipelineBuilder(Generic[T]):
         num_threads: int,
         max_failures: int | Fraction = -1,
         report_stats_interval: float = -1,
-        queue_class: type | None = None,
+        queue_class: Callable[..., Any] | None = None,
         task_hook_factory: Callable[..., Any] | None = None,
         stage_id: int = 0,
         use_thread_output_queue: bool = False,

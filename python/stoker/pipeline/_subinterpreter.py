@@ -179,7 +179,7 @@ def run_pipeline_in_subinterpreter(
     num_threads: int,
     max_failures: int | Fraction = -1,
     report_stats_interval: float = -1,
-    queue_class: type | None = None,
+    queue_class: Callable[..., Any] | None = None,
     task_hook_factory: Callable[..., Any] | None = None,
     background_tasks: Sequence[Any] | None = None,
     use_thread_output_queue: bool = False,

@@ -14,12 +14,14 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any, Final
+    from typing import Any, Final, TypeVar
 
     from ._hooks import TaskHook
     from ._profile import ProfileHook, ProfileResult
     from ._tasks import BackgroundTask, BackgroundTaskFactory
     from .defs import PipelineConfig
+
+    F = TypeVar("F", bound=Callable[..., object])
 
 __all__ = [
     "diagnostic_mode_num_sources",
@@ -42,8 +44,8 @@ __all__ = [
 _YES: Final = ("1", "true", "yes", "on")
 _NO: Final = ("", "0", "false", "no", "off")
 
-_hook_class: type[TaskHook] | None = None
-_queue_class: type[Any] | None = None
+_hook_class: Callable[..., TaskHook] | None = None
+_queue_class: Callable[..., Any] | None = None
 _profile_hook: ProfileHook | None = None
 _profile_callback: Callable[[ProfileResult], object] | None = None
 _build_callback: Callable[[PipelineConfig], object] | None = None
@@ -84,7 +86,7 @@ def diagnostic_mode_num_sources() -> int:
     return int(value)
 
 
-def get_default_hook_class() -> type[TaskHook]:
+def get_default_hook_class() -> Callable[..., TaskHook]:
     """What hooks a stage without `task_hook_factory`; TaskStatsHook unless set."""
     if _hook_class is not None:
         return _hook_class
@@ -93,13 +95,16 @@ def get_default_hook_class() -> type[TaskHook]:
     return TaskStatsHook
 
 
-def set_default_hook_class(hook_class: type[TaskHook] | None = None) -> None:
-    """`hook_class` is called as hook_class(info, interval=seconds); None: TaskStatsHook again."""
+def set_default_hook_class(hook_class: Callable[..., TaskHook] | None = None) -> None:
+    """`hook_class`, a class or a function, is called as hook_class(info, interval=seconds).
+
+    None: TaskStatsHook again.
+    """
     global _hook_class
-    _hook_class = _class("hook_class", hook_class)
+    _hook_class = _function("hook_class", hook_class)
 
 
-def get_default_queue_class() -> type[Any]:
+def get_default_queue_class() -> Callable[..., Any]:
     """The queues of a pipeline without `queue_class`; StatsQueue unless set."""
     if _queue_class is not None:
         return _queue_class
@@ -108,10 +113,13 @@ def get_default_queue_class() -> type[Any]:
     return StatsQueue
 
 
-def set_default_queue_class(queue_class: type[Any] | None = None) -> None:
-    """`queue_class` is called as queue_class(info, buffer_size=n, interval=seconds); None: StatsQueue again."""
+def set_default_queue_class(queue_class: Callable[..., Any] | None = None) -> None:
+    """`queue_class`, a class or a function, is called as queue_class(info, buffer_size=n, interval=seconds).
+
+    None: StatsQueue again.
+    """
     global _queue_class
-    _queue_class = _class("queue_class", queue_class)
+    _queue_class = _function("queue_class", queue_class)
 
 
 def get_default_profile_hook() -> ProfileHook | None:
@@ -181,13 +189,7 @@ def is_compact_log() -> bool:
         return False
 
 
-def _class(name: str, value: object) -> type[Any] | None:
-    if value is None or isinstance(value, type):
-        return value
-    raise TypeError(f"{name} must be a class, not {value!r}")
-
-
-def _function(name: str, value: Callable[[Any], object] | None) -> Callable[[Any], object] | None:
+def _function(name: str, value: F | None) -> F | None:
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be callable, not {type(value).__name__}")
     return value

@@ -143,12 +143,20 @@ def test_routers():
             return int(x > 4)
 
     for router in (Router(), Router().__call__, {x: int(x > 4) for x in range(10)}.get, lambda x: x > 4):
-        try:
-            items = list(chain(PathVariants(router, [[Pipe(str)], [Pipe(same)]])))
-        except ExceptionGroup as error:
-            assert "Router returned bool" in str(error.exceptions[0]), router
-        else:
-            assert Counter(items) == Counter([*map(str, range(5)), *range(5, 10)])
+        items = list(chain(PathVariants(router, [[Pipe(str)], [Pipe(same)]])))
+        assert Counter(items) == Counter([*map(str, range(5)), *range(5, 10)]), router
+
+
+@pytest.mark.parametrize("answer", [1.0, None, "1"])
+def test_routers_that_give_no_index(answer):
+    items, error = read(chain(PathVariants(lambda x: answer, [[Pipe(str)], [Pipe(same)]])))
+    assert items == [] and type(error.exceptions[0]) is TypeError
+    assert "Router returned" in str(error.exceptions[0])
+
+
+def test_batched_routers_may_give_bools():
+    paths = PathVariants(lambda items: [x % 2 == 0 for x in items], [[Pipe(same)], [Pipe(same)]], batched=True)
+    assert list(chain(paths, src=[[1, 2, 3], [4]])) == [[1, 3, 2], [4]]
 
 
 @pytest.mark.parametrize("index", [2, -1, 10**30])

@@ -270,7 +270,7 @@ class PipelineBuilder(Generic[T]):
     ) -> PipelineBuilder[Any]:
         """Sends each item through one of several chains of stages, made with stoker.pipeline.defs.
 
-        `router(item)`: the number of the path; may be async.
+        `router(item)`: the number of the path, or a bool, for two; may be async.
         `batched`: items are lists; the router gives a number for each element, and what the paths
         made of their shares is one list again.
         """

@@ -38,7 +38,7 @@ class _Router:
         return self._check(self._router(item))
 
     def _check(self, path: Any) -> int:
-        if isinstance(path, bool) or not hasattr(path, "__index__"):
+        if not hasattr(path, "__index__"):
             raise TypeError(f"Router returned {type(path).__name__}, not the index of a path")
         index = int(path.__index__())
         if not 0 <= index < self._num_paths:

@@ -157,7 +157,8 @@ def PathVariants(
 ) -> PathVariantsConfig:
     """Several chains of stages; `router(item)` gives the number of the one that an item takes.
 
-    `router`: may be async.  `batched`: it gets a list, and gives a number for each element.
+    `router`: may be async, and may give bools where there are two.
+    `batched`: it gets a list, and gives a number for each element.
     ValueError: a router that is none, no path, an empty path, or something else than stages in one.
     """
     if not callable(router) or _kinds.kind_of_call(router) not in ("function", "async"):

@@ -15,7 +15,8 @@ def test_building_loads_nothing_that_takes_long():
         from stoker import PipelineBuilder
         from stoker.pipeline.defs import *
         PipelineBuilder().add_source([1]).pipe(len).aggregate(2).add_sink().get_config()
-        slow = {"typing", "asyncio", "inspect", "multiprocessing", "concurrent.futures", "fractions"}
+        slow = {"typing", "asyncio", "inspect", "multiprocessing", "concurrent.futures", "fractions",
+                "dataclasses"}
         print(*sorted(slow & set(sys.modules)))
         """
     )

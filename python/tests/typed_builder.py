@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator, Iterable, Iterator
 from functools import partial
 from typing import Any, assert_type
@@ -14,6 +15,7 @@ from stoker.pipeline import (
     PipelineBuilder,
     PipelineIterator,
     StatsQueue,
+    TaskPerfStats,
     TaskStatsHook,
     build_pipeline,
     config,
@@ -168,6 +170,11 @@ def loaders(data: list[int]) -> None:
     assert_type(next(iter(loader)), bytes)
     untold = get_pytorch_dataloader(data)
     assert_type(untold, PyTorchDataLoader[Any])
+
+
+def values(stats: TaskPerfStats) -> dict[str, Any]:
+    assert_type(dataclasses.replace(SinkConfig[str](3), buffer_size=5), SinkConfig[str])
+    return dataclasses.asdict(stats)
 
 
 GENERIC = (

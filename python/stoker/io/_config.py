@@ -17,6 +17,8 @@ __all__ = ["DecodeConfig", "DemuxConfig", "decode_config", "demux_config"]
 def options(name: str, value: Mapping[str, object] | None) -> tuple[tuple[str, str], ...]:
     if value is None:
         return ()
+    if isinstance(value, tuple):  # as the config has it
+        value = dict(value)
     if not isinstance(value, Mapping):
         raise TypeError(f"{name} must be a mapping of str to str, not {type(value).__name__}")
     return tuple((str(key), str(text)) for key, text in value.items())

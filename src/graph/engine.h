@@ -96,7 +96,7 @@ struct stk_run {
     int32_t num_threads;
     int32_t processors; /* that this process may use */
     size_t max_parts;
-    size_t num_stages, num_nodes, num_edges;
+    size_t num_stages, num_nodes, num_edges, depth; /* depth: of the node that is made */
     stage *stages;
     node *nodes; /* upstream first */
     edge *edges;

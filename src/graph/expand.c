@@ -75,6 +75,7 @@ bool expand_claim(node *n, task *t)
         out->id = x->in->id;
         out->epoch = x->in->epoch;
         out->substituted = x->in->substituted;
+        out->more = UINT64_MAX;
         t->items[t->num++] = out;
     }
     if (t->num == 0) return false;
@@ -154,6 +155,18 @@ static void add_failure(node *n, expansion *x, stk_item *item, const stk_diag *d
         item_clear_data(item);
         item->state = ITEM_GAP;
     }
+    item->more = x->in->more;
+    expand_add_output(x, item);
+}
+
+/* Nobody knew that the output before it was the last: the join of a route has to. */
+static void add_closing(expansion *x, stk_item *item)
+{
+    item_clear_data(item);
+    item->state = ITEM_GAP;
+    item->passed = 0;
+    item->closing = true;
+    item->more = x->in->more;
     expand_add_output(x, item);
 }
 
@@ -163,7 +176,10 @@ void expand_finish(task *t)
     expansion *x = t->expansion;
     size_t i = t->shared ? t->collected : 0;
     for (; i < t->done; i++) expand_add_output(x, t->items[i]);
-    if (t->end && t->end != STK_EEND) add_failure(n, x, t->items[i++], &t->diag);
+    if (t->end && t->end != STK_EEND)
+        add_failure(n, x, t->items[i++], &t->diag);
+    else if (t->end && n->depth > 0)
+        add_closing(x, t->items[i++]);
     for (; i < t->num; i++) run_item_put(n->run, &t->items[i]);
     x->running = false;
     x->done = t->end != STK_OK;

@@ -50,6 +50,8 @@ struct stk_item {
     bool padding; /* a gap that no sample ever had */
     bool substituted;
     bool is_batch; /* id is the number of the batch */
+    bool closing;  /* a gap that ends the results of one input, and is no place itself */
+    uint64_t more; /* bit d: not the last result of what went into the route at depth d */
     size_t path;   /* of a route */
     label label;
     stk_batch *batch;

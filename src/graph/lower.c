@@ -76,6 +76,7 @@ static node *new_node(stk_run *run, node_kind kind, stage *s, edge *in)
     n->in = in;
     if (in) in->to = n;
     n->concurrency = 1;
+    n->depth = run->depth;
     n->cost_ns = -1;
     if (s && s->plan) n->order = s->plan->opts.order;
     if (s && s->plan) n->group = s->plan->opts.group;
@@ -172,6 +173,7 @@ static edge *lower_route(stk_run *run, const stage_plan *p, edge *in)
     route->in_turn = true;
     route->num_edges = p->num_paths;
     edge *ends[STK_MAX_PATHS];
+    run->depth += p->opts.order == STK_ORDER_INPUT;
     for (size_t k = 0; k < p->num_paths; k++) {
         edge *begin = new_edge(run, route);
         set_window(begin, 0);
@@ -179,6 +181,7 @@ static edge *lower_route(stk_run *run, const stage_plan *p, edge *in)
         ends[k] = lower_plan(run, p->paths[k], begin);
     }
     route->out = NULL;
+    run->depth = route->depth;
     node *join = new_node(run, NODE_JOIN, NULL, NULL);
     join->order = p->opts.order;
     join->num_edges = p->num_paths;
@@ -251,13 +254,22 @@ static edge *lower_plan(stk_run *run, const stk_plan *plan, edge *in)
  * that op binds, its arrays are made in their slots.  *stop: something between forbids it. */
 static edge *find_binder(edge *e, bool *stop);
 
+/* Whether each place behind a join is one before its route. */
+static bool keeps_places(const node *join)
+{
+    if (join->kind != NODE_JOIN || join->order != STK_ORDER_INPUT) return false;
+    for (const node *n = join->twin; n < join; n++)
+        if (n->kind == NODE_EXPAND) return false;
+    return true;
+}
+
 static edge *origin(edge *e) /* where the places of `e` were decided */
 {
     for (;;) {
         const node *n = e->from;
         if (n->kind == NODE_MAP && n->order == STK_ORDER_INPUT)
             e = n->in;
-        else if (n->kind == NODE_JOIN && n->order == STK_ORDER_INPUT)
+        else if (keeps_places(n))
             e = n->twin->in;
         else if (n->kind == NODE_ROUTE)
             e = n->in;
@@ -295,7 +307,7 @@ static edge *find_binder(edge *e, bool *stop)
 {
     node *n = e->from;
     if (n->kind == NODE_MAP && n->order == STK_ORDER_INPUT) return find_in_map(n, stop);
-    if (n->kind != NODE_JOIN || n->order != STK_ORDER_INPUT) return NULL;
+    if (!keeps_places(n)) return NULL;
     edge *found = NULL;
     size_t bound = 0;
     for (size_t k = 0; k < n->num_edges; k++) {

@@ -92,6 +92,7 @@ typedef struct node {
     size_t num_edges;    /* route: outputs; join, merge: inputs */
     edge *edges[STK_MAX_PATHS];
     struct node *twin; /* of a route its join, and back */
+    size_t depth;      /* of any: how many routes that rejoin in input order it is in */
     stk_source *source;
     const stk_plan *plan; /* of a merge */
     size_t batch_size;
@@ -133,8 +134,7 @@ typedef struct node {
             uint64_t first, last;
         } route;
         struct {
-            bool done; /* no more puts */
-            bool told; /* of the end */
+            bool done, told; /* no more puts; of the end */
             bool want_out;
             uint32_t want_in; /* bit k: input k */
             stk_item *error;  /* of an input, for the output's end */

@@ -34,7 +34,8 @@ stk_item *run_item_get(stk_run *run)
     item->id = item->epoch = item->index = 0;
     item->passed = 0;
     item->stage = NULL;
-    item->padding = item->substituted = item->is_batch = false;
+    item->padding = item->substituted = item->is_batch = item->closing = false;
+    item->more = 0;
     item->path = 0;
     item->num_parts = 1;
     return item;

@@ -2,8 +2,9 @@
  * Routes: the router names a path, the item goes there; the join takes the paths' results.
  *
  * In input order the route writes a ticket for each item, and the join takes from the path that
- * the next ticket names.  In order of completion the join takes what is there, and the end of an
- * epoch is sent down every path, so that it arrives behind all of its samples.
+ * the next ticket names, up to the last of the results that one item may have become on its path.
+ * In order of completion the join takes what is there, and the end of an epoch is sent down every
+ * path, so that it arrives behind all of its samples.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -80,6 +81,7 @@ static bool send(node *n, stk_item *item)
     if (join->order == STK_ORDER_INPUT) {
         if (join->route.last - join->route.first == MAX_TICKETS) return false;
         join->route.tickets[join->route.last++ % MAX_TICKETS] = (uint8_t)item->path;
+        item->more &= ~(UINT64_C(1) << n->depth);
     }
     edge_append(to, item);
     return true;
@@ -132,14 +134,17 @@ bool route_settle(node *n)
     return moved;
 }
 
-static bool join_by_tickets(node *n)
+static bool join_by_tickets(node *n) STK_REQUIRES(run_role)
 {
     bool moved = false;
     while (n->route.first < n->route.last && edge_room(n->out)) {
         stk_item *item = edge_take(n->edges[n->route.tickets[n->route.first % MAX_TICKETS]]);
         if (!item) break;
-        n->route.first++;
-        edge_append(n->out, item);
+        if (!(item->more >> n->depth & 1)) n->route.first++;
+        if (item->closing && n->depth == 0)
+            run_item_put(n->run, &item);
+        else
+            edge_deliver(n->out, item);
         moved = true;
     }
     return moved;

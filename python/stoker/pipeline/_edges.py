@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._info import StageInfo
     from ._loop import Loop, Port
 
-__all__ = ["CustomMerge", "QueueEdge", "pass_on"]
+__all__ = ["CustomMerge", "QueueEdge"]
 
 _BURST: Final = 64  # slips of one take: what the engine gives at once
 _MAX_UNCLAIMED: Final = 4096  # identities of values that a queue may have dropped
@@ -158,40 +158,3 @@ async def _until(op: asyncio.Future[Any], others: set[asyncio.Task[None]]) -> No
                 raise StageOver
             task.result()
     op.result()
-
-
-async def pass_on(
-    info: StageInfo, inputs: Sequence[asyncio.Queue[Any]], output: asyncio.Queue[Any]
-) -> None:
-    """What a merge without an op does: items as they arrive, and the end of an epoch when all inputs
-    have come to it."""
-    epochs = asyncio.Condition()
-    waiting, left = 0, len(inputs)
-
-    async def pass_one(queue: asyncio.Queue[Any]) -> None:
-        nonlocal waiting, left
-        while (value := await queue.get()) is not _EOF:
-            if value is not _EPOCH_END:
-                await output.put(value)
-                continue
-            async with epochs:
-                waiting += 1
-                await _barrier()
-        async with epochs:
-            left -= 1
-            await _barrier(leaves=True)
-
-    ended = 0
-
-    async def _barrier(leaves: bool = False) -> None:
-        nonlocal waiting, ended
-        if waiting and waiting >= left:
-            await output.put(_EPOCH_END)
-            waiting = 0
-            ended += 1
-            epochs.notify_all()
-        elif not leaves:
-            before = ended
-            await epochs.wait_for(lambda: ended != before)
-
-    await asyncio.gather(*(pass_one(queue) for queue in inputs))

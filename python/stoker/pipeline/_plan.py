@@ -13,6 +13,7 @@ from ._kinds import is_async, kind_of, kind_of_call
 from ._lanes import Group
 from ._locate import locate
 from ._log import FailureLog
+from ._order import merges_in_turn, rejoins_in_order
 from ._placement import RegionConfig, gather
 from ._routers import make_router
 from ._wrappers import Folding, python_op, same
@@ -223,27 +224,22 @@ class PlanMaker:
             inputs.append(upstream)
             foreign |= self._foreign
         self._foreign = foreign
-        hooks = self._hooks("merge", None)
-        if src.op is not None or hooks:
-            plan.port_merge(inputs, self._loop_number())
-            self._note("merge", None)
-            self._merge_on_loop(src, len(inputs), hooks)
-            self._foreign = True
-        else:
-            ordered = all(_is_ordered(config) for config in src.pipeline_configs)
-            plan.merge(inputs, not ordered)
-            self._note("merge", None)
         if src.op is None:
-            self._queue(plan, self.infos[-1])
+            plan.merge(inputs, not merges_in_turn(src.pipeline_configs))
+            self._join(plan, "merge", noted=False)
+            return
+        hooks = self._hooks("merge", None)
+        plan.port_merge(inputs, self._loop_number())
+        self._note("merge", None)
+        self._merge_on_loop(src.op, len(inputs), hooks)
+        self._foreign = True
 
-    def _merge_on_loop(self, src: MergeConfig[Any], num: int, hooks: list[TaskHook]) -> None:
-        from ._edges import pass_on
+    def _merge_on_loop(self, op: Callable[..., Any], num: int, hooks: list[TaskHook]) -> None:
         from ._queues import AsyncQueue
 
         info = self.infos[-1]
         make = self._queue_class or AsyncQueue
         queues: list[Any] = [make(info, buffer_size=_QUEUE_SIZE) for _ in range(num + 1)]
-        op = src.op or pass_on
         self._on_loop.merge(len(self.infos) - 1, op, info, queues[:-1], queues[-1], hooks)
 
     # --- stages ---
@@ -427,20 +423,21 @@ class PlanMaker:
             paths.append(inner)
             foreign |= self._foreign
         self._foreign = foreign
-        ordered = stage.batched or all(
-            _stage_is_ordered(inner) for path in stage.paths for inner in path
-        )
+        ordered = stage.batched or rejoins_in_order(stage, any(self.watched))
         plan.route(paths, _short(f"{stage.name}_merge"), "input" if ordered else "completion")
         if stage.batched:
             self._own(plan, _stoker.op_concat(len(paths)), f"{stage.name}_merge")
             self._again(info)
         self._join(plan, f"{stage.name}_merge")
 
-    def _join(self, plan: _stoker.Plan, name: str) -> None:
-        """Where paths come together counts as a stage: it has hooks and a queue, but does nothing of its own."""
+    def _join(self, plan: _stoker.Plan, name: str, *, noted: bool = True) -> None:
+        """Where paths or inputs come together counts as a stage: it has hooks and a queue, but does nothing of its
+        own.  Not `noted`: the engine's part of it is one of its stages."""
         info = StageInfo(self._pipeline_id, str(self._next_id), name, None)
         hooks = self._hooks(name, None)
         self._next_id += 1
+        if not noted:
+            self._again(info)
         if hooks:
             self._port(plan, name, 1)
             self._again(info)
@@ -483,16 +480,3 @@ def _limits(allowed: int | Fraction) -> tuple[int, float]:
 def _short(name: str) -> str:
     """Cut to what the engine keeps, between characters."""
     return name.encode()[:_NAME_BYTES].decode(errors="ignore")
-
-
-def _stage_is_ordered(stage: Stage) -> bool:
-    """One result for each input, in input order."""
-    return isinstance(stage, PipeConfig) and stage.output_order == "input" and (
-        isinstance(stage.op, Op) or kind_of_call(stage.op) != "generator"
-    )
-
-
-def _is_ordered(config: PipelineConfig[Any]) -> bool:
-    return all(
-        not isinstance(stage, PipeConfig) or stage.output_order == "input" for stage in config.pipes
-    ) and any(isinstance(stage, PipeConfig) for stage in config.pipes)

@@ -93,6 +93,7 @@ typedef struct stk_failure {
     char *key;     /* path of the file that failed; "" where there is none */
     stk_diag diag;
     stk_foreign *cause; /* STK_EFOREIGN: what the op of another runtime raised; else NULL */
+    bool also; /* of stk_run_causes: another failure that ended the run begins, of another input */
 } stk_failure;
 
 STK_END

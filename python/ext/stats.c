@@ -69,13 +69,13 @@ PyObject *ext_failures_list(const stk_failure *failures, size_t n)
         PyObject *key =
             f->key && f->key[0] ? PyUnicode_DecodeFSDefault(f->key) : Py_NewRef(Py_None);
         PyObject *failure =
-            Py_BuildValue("{s:N,s:N,s:N,s:N,s:i,s:N,s:i,s:O,s:n}", "stage", ext_text(f->stage),
+            Py_BuildValue("{s:N,s:N,s:N,s:N,s:i,s:N,s:i,s:O,s:n,s:O}", "stage", ext_text(f->stage),
                           "id", number_or_none(f->is_batch ? -1 : f->id), "epoch",
                           number_or_none(f->epoch), "key", key, "code", (int)f->diag.err, "text",
                           ext_text(f->diag.text[0] ? f->diag.text : stk_err_str(f->diag.err)),
                           "errno", f->diag.os_error, "cause",
                           f->cause ? (PyObject *)stk_foreign_handle(f->cause) : Py_None, "index",
-                          (Py_ssize_t)f->index);
+                          (Py_ssize_t)f->index, "also", f->also ? Py_True : Py_False);
         if (!append(list, failure)) Py_CLEAR(list);
     }
     return list;

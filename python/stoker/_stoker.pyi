@@ -86,6 +86,7 @@ class Failure(TypedDict):
     errno: int
     cause: BaseException | None  # what Python raised
     index: int  # of the stage
+    also: bool  # begins another failure that ended the run
 
 @final
 class Field:

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import pytest
 
-from lanes import Gate, Watched, chain, read, same
+from lanes import Gate, Watched, chain, config, read, same
 from stoker.pipeline import PipelineFailure
 from stoker.pipeline.defs import Aggregate, Aggregator, Disaggregate, Merge, Pipe
 from stoker.pipeline.defs import PipelineConfig, SinkConfig, PathVariants
@@ -408,3 +408,31 @@ def test_nobody_reads():
         """
     )
     assert out == "end\n"
+
+
+def test_a_merge_has_the_failures_of_all_its_inputs():
+    def broken():
+        yield 7
+        raise KeyError("source")
+
+    inputs = [
+        config(Pipe(fails(2), name="one", max_failures=0), src=[1, 2, 3]),
+        config(src=[10, 20]),
+        config(Pipe(fails(4, 5, 6, kind=TypeError), name="two", max_failures=2), src=[4, 5, 6, 8]),
+        config(src=broken()),
+    ]
+    merged = PipelineConfig(Merge(inputs), [Pipe(same)], SinkConfig(3))
+    pipeline = build_pipeline(merged, num_threads=2)
+    items, failure = read(pipeline)
+    assert sorted(items) == [1, 7, 10, 20]
+    by_text = {str(error): error for error in failure.exceptions}
+    one, two = (next(e for text, e in by_text.items() if f":{name}[1])" in text) for name in ("one", "two"))
+    assert "failed 1 times, which exceeds the threshold (0)." in str(one)
+    assert "failed 3 times, which exceeds the threshold (2)." in str(two)
+    assert isinstance(one.__cause__, ValueError) and isinstance(two.__cause__, TypeError)
+    assert [len(error.failures) for error in (one, two)] == [1, 3]
+    assert one.__notes__ == ["Pipeline stage: one"] and two.__notes__ == ["Pipeline stage: two"]
+    assert len(by_text) == 3 and any(isinstance(error, KeyError) for error in failure.exceptions)
+    with pytest.raises(PipelineFailure) as again:
+        pipeline.get_item()
+    assert again.value.exceptions == failure.exceptions

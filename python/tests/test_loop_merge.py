@@ -109,6 +109,13 @@ def test_a_failed_source_ends_the_inputs_and_is_raised_at_the_end():
     assert [str(e) for e in failure.exceptions] == ["source"]
 
 
+def test_the_failures_of_all_inputs():
+    sources = [Watched(range(3), ValueError("one")), Watched(range(3, 6), TypeError("two")), range(6, 9)]
+    items, failure = read(merged(in_turn, *sources))
+    assert items == list(range(9))
+    assert [repr(error) for error in failure.exceptions] == ["ValueError('one')", "TypeError('two')"]
+
+
 def test_a_blocked_merge_op_is_cancelled():
     cancelled = []
 

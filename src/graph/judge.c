@@ -66,6 +66,22 @@ void run_fail(stk_item *item, stage *s, const stk_diag *diag)
     item->state = ITEM_ERROR;
 }
 
+void run_fail_too(stk_run *run, stk_item **first, stk_item *item)
+{
+    if (!*first) {
+        *first = item;
+        return;
+    }
+    failure **at = &(*first)->failures;
+    if (*at && item->failures) {
+        while (*at) at = &(*at)->next;
+        *at = item->failures;
+        (*at)->what.also = true;
+        item->failures = NULL;
+    }
+    run_item_put(run, &item);
+}
+
 static void keep(stk_run *run, failure *f)
 {
     f->next = NULL;

@@ -69,19 +69,18 @@ static bool all_known(node *n)
     return true;
 }
 
-/* Keeps the failure of input k until the others are through.  What is behind it would never be
- * seen: it goes, since others may not get past it, on a route say. */
+/* Keeps the failure of input k, which is its next result, until the others are through.  What is
+ * behind it would never be seen: it goes, since others may not get past it, on a route say. */
 static bool lose(node *n, size_t k) STK_REQUIRES(run_role)
 {
     bool moved = false;
-    if (!(n->lost >> k & 1)) edge_end_sources(n->edges[k]);
-    n->lost |= UINT32_C(1) << k;
-    for (stk_item *item; (item = edge_take(n->edges[k])); moved = true) {
-        if (item->state == ITEM_ERROR && !n->failure)
-            n->failure = item;
-        else
-            run_item_put(n->run, &item);
+    if (!(n->lost >> k & 1)) {
+        edge_end_sources(n->edges[k]);
+        run_fail_too(n->run, &n->failure, edge_take(n->edges[k]));
+        moved = true;
     }
+    n->lost |= UINT32_C(1) << k;
+    for (stk_item *item; (item = edge_take(n->edges[k])); moved = true) run_item_put(n->run, &item);
     return moved;
 }
 

@@ -104,8 +104,8 @@ typedef struct node {
     bool closed;        /* its outputs are */
     bool failed;        /* a failure of its own ends the run: it takes nothing more */
     bool flushed;       /* of a fold: what it held before the mark or end at its input is out */
-    uint32_t lost;      /* merges, joins: inputs that have failed */
-    stk_item *failure;  /* of the first of them */
+    uint32_t lost;      /* merges, joins, ports: inputs that have failed */
+    stk_item *failure;  /* of merges, joins: of the first of them, and with it of the others */
     stk_item *returned; /* begun places given back by a task that was slow */
     union {
         struct {

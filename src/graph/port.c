@@ -204,14 +204,18 @@ void stk_port_close(stk_run *run, size_t index)
 }
 
 /* Drops what an input still has, but keeps the failure that may end it. */
-static bool empty_input(node *n, edge *e) STK_REQUIRES(run_role)
+static bool empty_input(node *n, size_t k) STK_REQUIRES(run_role)
 {
+    edge *e = n->edges[k];
     bool moved = false;
     for (stk_item *item; (item = edge_take_any(e, e->next)); moved = true) {
-        if (item->state == ITEM_ERROR && !n->port.error)
-            n->port.error = item;
-        else
+        if (item->state == ITEM_ERROR && !(n->lost >> k & 1)) {
+            n->lost |= UINT32_C(1) << k;
+            run_fail_too(n->run, &n->port.error, item);
+        }
+        else {
             run_item_put(n->run, &item);
+        }
     }
     return moved;
 }
@@ -220,7 +224,7 @@ bool port_settle(node *n)
 {
     if (!n->port.done || n->closed) return false;
     bool moved = false;
-    for (size_t k = 0; k < n->num_edges; k++) moved |= empty_input(n, n->edges[k]);
+    for (size_t k = 0; k < n->num_edges; k++) moved |= empty_input(n, k);
     if (n->port.error && edge_room(n->out)) {
         edge_append(n->out, n->port.error);
         n->port.error = NULL;

@@ -35,6 +35,8 @@ const char *stage_name(const stage *s); /* for people */
 failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag);
 void run_judge(struct stk_run *run, stk_item *item) STK_REQUIRES(run_role);
 void run_fail(stk_item *item, stage *s, const stk_diag *diag);
+/* Takes the error of one input more: the first goes on, and says what the others were. */
+void run_fail_too(struct stk_run *run, stk_item **first, stk_item *item) STK_REQUIRES(run_role);
 bool stage_may_skip(const stage *s);
 
 /* batch.c */

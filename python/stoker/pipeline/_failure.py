@@ -47,11 +47,27 @@ def locate(error: Error, failure: _stoker.Failure) -> None:
 
 def explain(
     error: Error, causes: Sequence[_stoker.Failure], infos: Sequence[StageInfo]
-) -> Exception:
+) -> list[Exception]:
     """What a run ended with, with what is known of it: what an op of Python raised, or the error with
-    its sample and with what led to it."""
+    its sample and with what led to it.  Then the same of other inputs of a merge that have failed."""
     if not causes:
-        return error
+        return [error]
+    begins = [i for i, failure in enumerate(causes) if i == 0 or failure["also"]]
+    return [
+        _explain_one(_also(causes[begin]) if begin else error, causes[begin:end], infos)
+        for begin, end in zip(begins, [*begins[1:], None], strict=True)
+    ]
+
+
+def _also(failure: _stoker.Failure) -> Error:
+    sample = "" if failure["id"] is None else f", sample {failure['id']}"
+    text = f"stage '{failure['stage']}'{sample}: {failure['text']}"
+    return from_code(failure["code"], text, failure["errno"])
+
+
+def _explain_one(
+    error: Error, causes: Sequence[_stoker.Failure], infos: Sequence[StageInfo]
+) -> Exception:
     first = causes[0]
     note = f"Pipeline stage: {first['stage']}"
     if isinstance(error, ForeignError):

@@ -108,7 +108,7 @@ class Pipeline(Generic[T]):
         self._lanes: Lanes | None = None
         self._stopped = False
         self._left: deque[Any] = deque()  # found by stop()
-        self._failure: Exception | None = None
+        self._failure: list[Exception] | None = None
         self._raised = False  # somebody has seen the failure
         self._exhausted = False
         self._warned = False
@@ -216,10 +216,10 @@ class Pipeline(Generic[T]):
 
     def _raise_unread(self) -> None:
         with self._lock:
-            error, raised = self._failure, self._raised
+            errors, raised = self._failure, self._raised
             self._raised = True
-        if error is not None and not raised:
-            raise _group(error)
+        if errors is not None and not raised:
+            raise _group(errors)
 
     @contextmanager
     def auto_stop(self, *, timeout: float | None = None) -> Iterator[None]:
@@ -420,8 +420,8 @@ def is_code(result: object) -> bool:
     return type(result) is object and result in _CODES
 
 
-def _group(error: Exception) -> PipelineFailure:
-    return PipelineFailure("pipeline stages failed", [error])
+def _group(errors: list[Exception]) -> PipelineFailure:
+    return PipelineFailure("pipeline stages failed", errors)
 
 
 class PipelineIterator(_stoker.Results, Generic[T]):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from lanes import Gate
 from stoker import PipelineBuilder, source
 from stoker.pipeline import AsyncQueue, QueuePerfStats, TaskHook, TaskPerfStats, TaskStatsHook
-from support import build, builder, pass_time
+from support import build, builder, pass_time, until
 
 STAGE = {
     "name", "kind", "concurrency", "running", "items", "failed", "substituted", "bytes", "busy_s",
@@ -193,6 +197,53 @@ def test_reports_are_of_their_interval(caplog):
     tasks = [line.partition(":pass[1]] ")[2] for line in lines(caplog, " tasks, ")]
     *intervals, total = (int(line.split()[0]) for line in tasks)
     assert sum(intervals) == total == 5 and len(intervals) > 1
+
+
+def reporters():
+    return [thread for thread in threading.enumerate() if thread.name == "stoker-report"]
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_reports_while_nobody_reads(caplog, stops):
+    caplog.set_level(logging.INFO, "stoker.pipeline")
+    builder = PipelineBuilder().add_source(range(9)).pipe(same, name="pass").add_sink(1)
+    pipeline = builder.build(num_threads=1, report_stats_interval=0.01)
+    pipeline.start()
+    until(lambda: len(lines(caplog, ":pass[1]] ")) > 6)
+    assert [thread.daemon for thread in reporters()] == [False]
+    if stops:
+        pipeline.stop()
+        assert not reporters()
+        written = len(caplog.records)
+        pass_time(0.05)
+        assert len(caplog.records) == written
+    else:
+        del pipeline
+        gc.collect()
+        until(lambda: not reporters())
+
+
+def test_reports_while_a_read_waits(caplog):
+    caplog.set_level(logging.INFO, "stoker.pipeline")
+    gate = Gate()
+    builder = PipelineBuilder().add_source([1]).pipe(gate, name="gate").add_sink(1)
+    pipeline = builder.build(num_threads=1, report_stats_interval=0.01)
+    with ThreadPoolExecutor(1) as pool, pipeline.auto_stop():
+        read = pool.submit(pipeline.get_item)
+        gate.until_inside(1)
+        before = len(lines(caplog, ":sink] queue: "))
+        until(lambda: len(lines(caplog, ":sink] queue: ")) > before + 3)
+        assert not read.done()
+        gate.open()
+        assert read.result() == 1
+        assert list(pipeline) == []
+        until(lambda: not reporters())
+
+
+def test_no_thread_reports_unless_asked():
+    pipeline = PipelineBuilder().add_source(range(9)).add_sink(1).build(num_threads=1)
+    with pipeline.auto_stop():
+        assert not reporters()
 
 
 class Plain(TaskHook):

@@ -45,7 +45,8 @@ def build_pipeline(
     """Checks the whole, and gives a pipeline that starts when it is first read.
 
     `max_failures`: for each stage that skips and has no limit of its own.
-    `report_stats_interval`: seconds between log records (logger stoker.pipeline), written by reads.
+    `report_stats_interval`: seconds between log records (logger stoker.pipeline, level INFO), from a
+    thread of its own.
     `stage_id`: the number of the first stage in them.
     `queue_class(info, buffer_size=n)`: a queue behind each stage, on the event loop; None, AsyncQueue and
     StatsQueue stand for the engine's own, whose figures queue_stats() gives.

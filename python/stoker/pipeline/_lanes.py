@@ -52,6 +52,7 @@ class Lanes:
         self._made: list[dict[int, threading.Thread]] = [{} for _ in groups]  # by their numbers
         self._last = [[group] for group in groups]  # the last thread to leave takes it
         self._threads: list[threading.Thread] = []
+        self._ends: list[Callable[[], None]] = []  # of those that run no stages
 
     def grow(self, number: int) -> None:
         """One more thread for a group, if it may have one.
@@ -100,12 +101,21 @@ class Lanes:
         for number in range(1, len(self._groups) + 1):
             self.grow(number)
 
+    def beside(self, work: Callable[[], None], name: str, end: Callable[[], None]) -> None:
+        """One more thread, for what is no stage: `end` is to end it, and does not wait."""
+        thread = threading.Thread(target=self._context.copy().run, args=(work,), name=f"{_PREFIX}-{name}")
+        self._ends.append(end)
+        self._threads.append(thread)
+        thread.start()
+
     def cancel(self) -> None:
         self._run.cancel()
         self.stop_waiting()
 
     def stop_waiting(self) -> None:
-        """Sources that know how give up whatever they wait for: their threads are to end."""
+        """Sources that know how give up whatever they wait for, as do threads of no stages: these are to end."""
+        for end in self._ends:
+            end()
         for group in self._groups:
             if group.stop_waiting is not None:
                 group.stop_waiting()

@@ -15,7 +15,8 @@ from .. import _stoker
 from ..errors import Error, ForkError, TimeoutError
 from ._failure import PipelineFailure, explain, sample_error
 from ._lanes import Lanes, at_exit
-from ._perf import log_queue, log_tasks, logger_for_info, perf
+from ._perf import perf
+from ._reporter import Reporter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from ._info import QueuePerfStats, StageInfo, TaskPerfStats
-    from ._perf import Perf
     from ._plan import PlanMaker
 else:
     from .._generic import Generic, TypeVar
@@ -99,7 +99,6 @@ class Pipeline(Generic[T]):
         self._buffer_size = buffer_size
         self._continuous = continuous
         self._report_interval = report_stats_interval
-        self._next_report = 0.0
 
         # Guards everything below.  Where Ctrl-C leaves it taken, its thread gets in again.
         self._lock = threading.RLock()
@@ -113,8 +112,7 @@ class Pipeline(Generic[T]):
         self._exhausted = False
         self._warned = False
         self._said = False  # how many items were lost
-        self._logged = False  # what tasks and queues did
-        self._reported: object = None  # the snapshot at the last report
+        self._reporter: Reporter | None = None
 
     # --- life ---
 
@@ -146,15 +144,18 @@ class Pipeline(Generic[T]):
         weakref.finalize(self, _finish, run, lanes if self._groups else None)
         at_exit(lanes)
         self._lanes = lanes
+        self._reporter = reporter = Reporter(run, self._infos, self._watched, self._report_interval)
+        if self._report_interval > 0:
+            weakref.finalize(self, reporter.cancel)
         self._grow = lanes.grow if self._groups else None
         self._run = run
         try:
             lanes.start()
+            reporter.start(lanes)
         except BaseException:  # Ctrl-C, say: not all of its threads are there
             self._stopped = True
             run.cancel()
             raise
-        self._next_report = time.monotonic() + self._report_interval
         return run
 
     def stop(self, *, timeout: float | None = None) -> None:
@@ -183,7 +184,8 @@ class Pipeline(Generic[T]):
             raise
         except TimeoutError as error:
             raise TimeoutError(f"Thread did not join after {seconds:g} seconds: {error}") from None
-        self._log_totals(run)
+        assert self._reporter is not None
+        self._reporter.end()
         self._say_lost(run)
         self._raise_unread()
 
@@ -288,12 +290,10 @@ class Pipeline(Generic[T]):
             else:
                 if result is _stoker.CANCELLED:
                     result = _stoker.END
-                ended = result is _stoker.END
-                if 0 < self._report_interval and (ended or self._next_report <= time.monotonic()):
-                    self._report(run)
-                if ended:
+                if result is _stoker.END:
                     self._exhausted = True
-                    self._log_totals(run)
+                    assert self._reporter is not None
+                    self._reporter.end()
                 return result
         with self._lock:
             self._raised = True
@@ -370,37 +370,6 @@ class Pipeline(Generic[T]):
         """The first ten samples that failed, skipped and substituted ones included."""
         run = self._run
         return [] if run is None else [sample_error(failure) for failure in run.failures()]
-
-    def _report(self, run: _stoker.Run) -> None:
-        self._next_report = time.monotonic() + self._report_interval
-        if self._logged:
-            return
-        figures = perf(run, self._infos, self._reported)
-        self._reported = figures.snapshot
-        self._log(figures)
-        logger = logger_for_info()
-        if logger is not None:
-            logger.info("[%d] %s", self._infos[0].pipeline_id, run.stats()["verdict"])
-
-    def _log_totals(self, run: _stoker.Run) -> None:
-        """Once, at the end, to those who want it: what tasks and queues did."""
-        if logger_for_info() is None:
-            return
-        with self._lock:
-            logged, self._logged = self._logged, True
-        if not logged:
-            self._log(perf(run, self._infos))
-
-    def _log(self, figures: Perf) -> None:
-        """Users' hooks and queues say for themselves what they have seen."""
-        logger = logger_for_info()
-        if logger is None:
-            return
-        hooked, queued = self._watched
-        for info, tasks in () if hooked else figures.tasks:
-            log_tasks(logger, info, tasks)
-        for info, queue in () if queued else figures.queues:
-            log_queue(logger, info, queue)
 
     def __str__(self) -> str:
         return str(self._plan)

@@ -83,6 +83,14 @@ def test_sizes_and_stage_ids():
     assert str(Queue.made["a"].info).endswith(":5:a[3]")
 
 
+def test_the_sink_of_a_thread_has_no_queue_of_the_user():
+    Queue = seeing()
+    pipeline = chain(Pipe(plus, name="op"), src=range(9), queue_class=Queue, use_thread_output_queue=True)
+    assert read(pipeline) == (list(range(1, 10)), None)
+    assert list(Queue.made) == ["source", "op"]
+    assert Queue.made["op"].puts == Queue.made["op"].gets == [*range(1, 10), "EOF"]
+
+
 def test_queues_hold_no_more_than_their_size():
     Queue = seeing()
     gate = Gate()

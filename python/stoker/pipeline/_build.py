@@ -52,7 +52,7 @@ def build_pipeline(
     StatsQueue stand for the engine's own, whose figures queue_stats() gives.
     `task_hook_factory(info)`: the hooks of each stage but the source and the sink.
     `background_tasks`: run on the event loop as long as the pipeline.
-    `use_thread_output_queue`: makes no difference; reading never goes through an event loop.
+    `use_thread_output_queue`: no `queue_class` at the sink.  Reading never goes through an event loop anyway.
     """
     _check.integer("num_threads", num_threads, 1, _MAX_THREADS)
     _check.failure_limit(max_failures)
@@ -69,6 +69,7 @@ def build_pipeline(
         task_hook_factory=task_hook_factory,
         stage_id=stage_id,
         background_tasks=background_tasks,
+        use_thread_output_queue=use_thread_output_queue,
     )
 
 
@@ -82,6 +83,7 @@ def make_pipeline(
     task_hook_factory: Callable[..., Any] | None = None,
     stage_id: int = 0,
     background_tasks: Sequence[BackgroundTask | BackgroundTaskFactory] | None = None,
+    use_thread_output_queue: bool = False,
 ) -> Pipeline[T]:
     """build_pipeline for a pipeline that nobody is told of, as that of a region's worker."""
     num_threads = _check.integer("num_threads", num_threads, 1, _MAX_THREADS)
@@ -94,6 +96,7 @@ def make_pipeline(
         _check.integer("stage_id", stage_id, 0),
         _queue_class(queue_class, interval),
         _hook_factory(task_hook_factory, interval),
+        queues_sink=not use_thread_output_queue,
     )
     plan = maker.make(config)
     tasks = _settings("_background_tasks", ()) if background_tasks is None else background_tasks

@@ -60,9 +60,13 @@ class PlanMaker:
         stage_id: int,
         queue_class: Callable[..., Any] | None = None,
         hook_factory: Callable[[StageInfo], Sequence[TaskHook]] | None = None,
+        *,
+        queues_sink: bool = True,
     ) -> None:
-        """`queue_class`, `hook_factory`: None where the engine's own queues and counters do."""
+        """`queue_class`, `hook_factory`: None where the engine's own queues and counters do.
+        `queues_sink`: whether the sink has a `queue_class`, too."""
         self._queue_class = queue_class
+        self._queues_sink = queues_sink
         self._hook_factory = hook_factory
         self._loop_plan: LoopPlan | None = None
         self.loop_group = 0  # 0: no event loop is needed
@@ -86,7 +90,7 @@ class PlanMaker:
         self._stages(plan, config.pipes)
         plan.limit(*_limits(self._limit))
         size = config.sink.buffer_size
-        if self._queue_class is not None:
+        if self._queue_class is not None and self._queues_sink:
             info = StageInfo(self._pipeline_id, str(self._next_id), "sink", None)
             self._queue(plan, info, size)
             size = 1  # the queue holds the others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -16,6 +17,8 @@ from stoker.pipeline.defs import ExecutorConfig, Pipe, ProcessPoolExecutorConfig
 from support import ok, until
 
 LOCAL = threading.local()
+CALLERS = contextvars.ContextVar("CALLERS", default="unset")
+THREADS = contextvars.ContextVar("THREADS", default="unset")
 
 
 def prepare(value):
@@ -43,6 +46,31 @@ def steps(x):
 
 def process(x):
     return os.getpid()
+
+
+def context(x):
+    seen = CALLERS.get(), THREADS.get()
+    CALLERS.set("item")
+    return seen
+
+
+def context_of_steps(x):
+    yield context(x)
+    yield context(x)
+
+
+@pytest.mark.parametrize("op", [context, context_of_steps])
+@pytest.mark.parametrize("make", [ThreadPoolExecutor, PriorityThreadPoolExecutor])
+def test_threads_of_an_executor_see_the_context_of_the_start(make, op):
+    """And what their initializer has set."""
+    token = CALLERS.set("caller")
+    pool = make(2, initializer=THREADS.set, initargs=("thread",))
+    try:
+        executor = pool.get_executor() if make is PriorityThreadPoolExecutor else pool
+        assert set(read(chain(Pipe(op, executor=executor, concurrency=2)))[0]) == {("caller", "thread")}
+    finally:
+        CALLERS.reset(token)
+        pool.shutdown()
 
 
 def test_an_executor_of_threads_has_its_initializer_and_its_locals():

@@ -6,6 +6,7 @@ import asyncio
 import time
 from concurrent import futures
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextvars import copy_context
 
 from ..errors import TimeoutError
 from ._hooks import task_context
@@ -14,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from concurrent.futures import Executor
+    from contextvars import Context
     from typing import Any, Literal, Protocol
 
     from ._hooks import TaskHook
@@ -52,8 +54,8 @@ class Running(Protocol):
 
 
 class Place:
-    """Where the sync calls of one stage run: on the threads of the loop, in a copy of the hooks'
-    context, or on the user's executor, with its threads' own contexts."""
+    """Where the sync calls of one stage run: on the threads of the loop or on the user's executor; on
+    threads in a copy of the hooks' context."""
 
     def __init__(self, loop: Loop, executor: Executor | None, stage: str) -> None:
         self._loop = loop
@@ -87,7 +89,7 @@ class _Submitted:
     def __init__(self, executor: Executor, function: Callable[[Any], Any], item: Any) -> None:
         self._begun: list[float] = []
         if workers_of(executor) == "threads":
-            self._submitted = executor.submit(_noted, self._begun, function, item)
+            self._submitted = executor.submit(_noted, self._begun, copy_context(), function, item)
         else:
             self._submitted = executor.submit(function, item)
         self.future = asyncio.wrap_future(self._submitted)
@@ -101,9 +103,14 @@ class _Submitted:
         self.future.cancel()
 
 
-def _noted(begun: list[float], function: Callable[[Any], Any], item: Any) -> Any:
+def _noted(
+    begun: list[float], context: Context, function: Callable[[Any], Any], item: Any
+) -> Any:
     begun.append(time.monotonic())
-    return function(item)
+    for var, value in copy_context().items():  # what the executor's initializer has set
+        if var not in context:
+            context.run(var.set, value)
+    return context.run(function, item)
 
 
 async def result_of(running: Running, seconds: float | None, text: str) -> Any:

@@ -83,7 +83,7 @@ def children() -> set[int]:
 
 @pytest.mark.parametrize("sizes", [(1, 1), (4, 2), (3, 100), (100, 3)])
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning", "ignore:.*forked while:RuntimeWarning")
 def test_every_item_goes_through_a_worker_once(method, sizes):
     out = run(region(range(23), ops.double, ops.mark, target=workers(method=method), sizes=sizes))
     assert sorted(x for x, _ in out) == list(range(0, 46, 2))
@@ -314,7 +314,7 @@ def test_what_does_not_pickle(sizes):
 @pytest.mark.parametrize(
     ("op", "how"), [(ops.killed_at_3, "It was killed by signal 9 (SIGKILL)."), (ops.exit_at_3, "Its exit code is 5.")]
 )
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning", "ignore:.*forked while:RuntimeWarning")
 def test_a_worker_that_dies(method, op, how):
     error = failure(region(range(100), op, target=workers(method=method)))
     assert type(error) is RuntimeError
@@ -452,7 +452,7 @@ def test_a_forked_child_does_not_disturb():
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning", "ignore:.*forked while:RuntimeWarning")
 def test_under_run_pipeline_in_subprocess(method):
     b = region(range(20), ops.double, ops.parents, sizes=(3, 2), target=workers(method=method))
     src = run_pipeline_in_subprocess(b.get_config(), num_threads=1, mp_context=method)

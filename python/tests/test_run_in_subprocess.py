@@ -13,10 +13,12 @@ from functools import partial
 import numpy as np
 import pytest
 
+import region_ops
 import remote
 from stoker.pipeline import PipelineBuilder, PriorityThreadPoolExecutor, run_pipeline_in_subprocess
 from stoker.pipeline.defs import Pipe, PipelineConfig, SinkConfig, SourceConfig
 from support import until
+from test_regions import region, workers
 from test_subprocess import gone, pid_of
 
 METHODS = ["spawn", "fork", "forkserver"]
@@ -192,6 +194,28 @@ def test_forked_pool_workers_beside_threads_are_warned_of(processes):
         with pytest.warns(RuntimeWarning, match="forked while other threads run"):
             src = run_plain(config(Pipe(str, executor=processes(1, "fork"))))
         assert list(src)[0] == "100"
+    finally:
+        opened.set()
+        thread.join()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("hoisted", [False, True])
+def test_region_workers_forked_beside_threads_are_warned_of(hoisted):
+    opened = threading.Event()
+    thread = threading.Thread(target=opened.wait)
+    thread.start()
+    try:
+        b = region(range(3), region_ops.double, target=workers(1, method="fork"))
+        with pytest.warns(RuntimeWarning, match="of a region are forked while other threads run") as warned:
+            if hoisted:
+                src = run_pipeline_in_subprocess(b.get_config(), num_threads=1, mp_context="spawn")
+            else:
+                src = b.build(num_threads=1)
+        assert [w.filename for w in warned if w.category is RuntimeWarning] == [__file__]
+        assert sorted(src) == [0, 2, 4]
+        del src
+        gc.collect()
     finally:
         opened.set()
         thread.join()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-import warnings
 from concurrent.futures import Executor
 
 from .._value import Value
+from ._forking import warn_of_fork
 from ._priority import PriorityExecutorEntrypoint
 
 TYPE_CHECKING = False
@@ -91,13 +90,7 @@ class Hoist:
             raise ValueError("max_tasks_per_child: workers that are replaced cannot go to a subprocess")
         context = state._mp_context
         forks = context.get_start_method() == "fork"
-        if forks and threading.active_count() > 1:
-            warnings.warn(
-                "The workers of a ProcessPoolExecutor are forked while other threads run: locks that those hold "
-                "stay locked there. Give it mp_context=multiprocessing.get_context('spawn').",
-                RuntimeWarning,
-                stacklevel=6,
-            )
+        warn_of_fork("a ProcessPoolExecutor", context)
         links = []
         for _ in range(state._max_workers):
             calls, to_worker = context.Pipe(duplex=False)

@@ -9,6 +9,7 @@ from collections import deque
 
 from . import _wire
 from ._exchange import Frame
+from ._forking import warn_of_fork
 from ._region_worker import ROOM, Setup, serve
 from ._wire import FrameReceiver, Gone, send_command, write_some
 
@@ -266,6 +267,7 @@ def start(config: RegionConfig, setup: Setup) -> Region:
             from ._subprocess import _context
 
             context = _context(target.mp_context)
+            warn_of_fork("a region", context)
             for _ in range(config.num_workers):
                 region.start_process(context, setup)
         else:
@@ -342,6 +344,7 @@ def hoist(config: RegionConfig, setup: Setup, ends: list[Any], processes: list[A
 
     context = _context(getattr(config.target, "mp_context"))
     forks = context.get_start_method() == "fork"
+    warn_of_fork("a region", context)
     pids, links = [], []
     for _ in range(config.num_workers):
         pipes = _Ends(context)

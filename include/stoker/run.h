@@ -78,8 +78,8 @@ STK_API STK_NODISCARD stk_err stk_run_failures(stk_run *run, stk_failure **out, 
 /* What a read has reported, as data: [0] is the failure that ended the run.  What led to it
  * follows: of STK_ETOOMANY the failures that its text lists, and, last, the latest of that stage,
  * which was one too many; else the substitutes that failed, too.  Where other inputs of a merge in
- * order of arrival have failed, too, the same of each of them.  *n is 0 where no read has failed, and where there was no
- * memory to keep it.  Gives copies. */
+ * order of arrival have failed, too, the same of each of them.  *n is 0 where no read has failed,
+ * and where there was no memory to keep it.  Gives copies. */
 STK_API STK_NODISCARD stk_err stk_run_causes(stk_run *run, stk_failure **out, size_t *n);
 /* Of either. */
 STK_API void stk_failures_free(stk_failure **failures, size_t n);

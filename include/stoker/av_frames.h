@@ -83,6 +83,8 @@ typedef struct stk_decode_opts {
     bool strict;                /* a packet that cannot be decoded is an error */
     int64_t max_frames;         /* no more frames than these; 0: all */
     int64_t max_pixels;         /* of a frame; 0: 256 Mi */
+    bool join; /* of sound, all that a call gives is one frame, made in what becomes its array; a
+                  new one begins where the format, the channels or the rate change */
 } stk_decode_opts;
 
 STK_API STK_NODISCARD stk_err stk_decoder_new(const stk_av_codec *codec,

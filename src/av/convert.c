@@ -236,6 +236,13 @@ static bool in_a_row(const stk_frames *f)
            atomic_load_explicit(&f->refs, memory_order_acquire) == 1;
 }
 
+/* What av_join made, to which nobody else refers. */
+static bool in_one_piece(const stk_frames *f)
+{
+    return f->joined && av_buffer_get_ref_count(f->list[0]->buf[0]) == 1 &&
+           atomic_load_explicit(&f->refs, memory_order_acquire) == 1;
+}
+
 stk_err mod_frames_memory(const stk_frames *f, stk_buffer **out, stk_diag *diag)
 {
     *out = NULL;
@@ -243,7 +250,7 @@ stk_err mod_frames_memory(const stk_frames *f, stk_buffer **out, stk_diag *diag)
     size_t bytes = 0;
     stk_err err = one_spec(f, &spec, diag);
     if (!err) err = stk_spec_bytes(&spec, &bytes);
-    if (err || !in_a_row(f)) return err;
+    if (err || (!in_one_piece(f) && !in_a_row(f))) return err;
     AVBufferRef *block = av_buffer_ref(f->list[0]->buf[0]);
     if (!block) return stk_diag_set(diag, STK_ENOMEM, "no memory for an array");
     err = stk_buffer_wrap(f->list[0]->data[0], bytes, release_block, block, out);

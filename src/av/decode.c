@@ -51,6 +51,15 @@ static stk_err open_codec(stk_decoder *d, const stk_av_codec *codec, const stk_d
     return err;
 }
 
+/* Of filters that ask for one, and for nothing else. */
+static enum AVSampleFormat sample_format_of(const char *filters)
+{
+    static const char only[] = "aformat=sample_fmts=";
+    const size_t n = sizeof(only) - 1;
+    if (!filters || strncmp(filters, only, n) != 0) return AV_SAMPLE_FMT_NONE;
+    return av_get_sample_fmt(filters + n);
+}
+
 static stk_err make(stk_decoder *d, const stk_av_codec *codec, const stk_decode_opts *opts,
                     stk_diag *diag)
 {
@@ -58,6 +67,7 @@ static stk_err make(stk_decoder *d, const stk_av_codec *codec, const stk_decode_
     d->time_base = codec->time_base;
     d->frame_rate = codec->frame_rate;
     d->strict = opts->strict;
+    d->joins = opts->join && d->media == STK_MEDIA_AUDIO;
     d->max_frames = opts->max_frames;
     atomic_init(&d->failed_ever, 0);
     atomic_flag_clear(&d->busy);
@@ -67,6 +77,7 @@ static stk_err make(stk_decoder *d, const stk_av_codec *codec, const stk_decode_
         memcpy(d->filter_text, opts->filter, n);
     }
     av_scale_init(&d->scale, d->media == STK_MEDIA_AUDIO ? NULL : d->filter_text);
+    d->same = d->media == STK_MEDIA_AUDIO ? sample_format_of(d->filter_text) : AV_SAMPLE_FMT_NONE;
     d->packet = av_packet_alloc();
     d->frame = av_frame_alloc();
     if (!d->packet || !d->frame) return stk_diag_set(diag, STK_ENOMEM, "no memory");
@@ -193,6 +204,8 @@ static stk_err decode_part(stk_decoder *d, const part *p, stk_frames **out, stk_
     stk_av_call call;
     stk_av_enter(&call, &d->late_diag);
     err = decode(d, p, *out, &call);
+    if (!err) err = av_join_end(&d->join, *out, &call);
+    av_join_fini(&d->join);
     av_scale_end(&d->scale);
     if (err) {
         stk_decoder_pop_all(d);

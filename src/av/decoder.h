@@ -10,14 +10,16 @@
 #define STK_AV_DECODER_H
 
 #include "av/filter.h"
+#include "av/join.h"
 #include "av/packet_list.h"
 #include "av/scale.h"
 
 struct stk_decoder {
     stk_media media;
     AVRational time_base, frame_rate;
-    char *filter_text; /* NULL: none */
-    bool strict;
+    char *filter_text;        /* NULL: none */
+    enum AVSampleFormat same; /* frames of this format the filters give as they are */
+    bool strict, joins;
     int64_t max_frames;
     enum AVDiscard effort; /* what the options ask to leave out */
     int flags;             /* of the codec, as the options have them */
@@ -31,6 +33,7 @@ struct stk_decoder {
     av_filter filter;
     av_scale scale; /* instead of the filters where it can */
     av_room room;   /* of what is asked for */
+    av_join join;   /* if it joins, of what one call gives */
 
     stk_packets *waiting[STK_DECODER_WAITING + 1]; /* NULL: an end */
     size_t num_waiting;

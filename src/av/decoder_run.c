@@ -226,6 +226,7 @@ static stk_err give(stk_decoder *d, stk_frames *out, stk_av_call *call)
     out->time_base = d->time_base;
     out->frame_rate = d->frame_rate;
     const stk_err err = stk_frames_add(out, d->frame);
+    d->held = false;
     return err ? stk_av_say(call, err, "no memory for frames") : STK_OK;
 }
 
@@ -247,6 +248,15 @@ av_filter_input stk_decoder_filter_input(const stk_decoder *d)
                              d->frame_rate};
 }
 
+/* Whether the filters would give the frame as it is.  What they make of a layout that is not one of
+ * the usual, they know. */
+static bool stays(const stk_decoder *d)
+{
+    const AVFrame *f = d->frame;
+    return d->same != AV_SAMPLE_FMT_NONE && f->format == (int)d->same && !d->filter.graph &&
+           f->nb_samples > 0 && f->sample_rate > 0 && f->ch_layout.order == AV_CHANNEL_ORDER_NATIVE;
+}
+
 /* One more frame to `out`. */
 static stk_err produce(stk_decoder *d, stk_frames *out, stk_av_call *call)
 {
@@ -262,7 +272,7 @@ static stk_err produce(stk_decoder *d, stk_frames *out, stk_av_call *call)
             }
             if (err) return err;
         }
-        if (!d->filter_text) return give(d, out, call);
+        if (!d->filter_text || stays(d)) return give(d, out, call);
         if (!d->filter.graph && av_scale_fits(&d->scale, d->frame)) return scale(d, out, call);
         d->held = !av_filter_fits(&d->filter, &input, d->frame);
         err = d->held ? av_filter_end(&d->filter, &input, call)
@@ -302,6 +312,8 @@ stk_err stk_decoder_run(stk_decoder *d, size_t max_frames, size_t max_bytes, stk
     while (!err && out->n < max_frames && out->bytes < max_bytes) {
         err = enough(d) ? skip_to_end(d) : produce(d, out, call);
         if (!err) d->given++;
+        if (!err && d->joins)
+            err = av_join_push(&d->join, out, d->num_waiting ? d->waiting[0] : NULL, call);
     }
     return err;
 }

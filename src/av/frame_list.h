@@ -16,6 +16,7 @@ struct stk_frames {
     size_t n, room;
     size_t bytes; /* of their data */
     size_t num_failed;
+    bool joined; /* av_join made the only one */
 };
 
 STK_NODISCARD stk_err stk_frames_make(stk_media media, stk_frames **out);

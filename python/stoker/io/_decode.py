@@ -29,7 +29,12 @@ __all__ = ["AudioDecoder", "Decoder", "VideoDecoder", "decode_packets"]
 
 
 def make_decoder(
-    codec: Codec, filter_desc: str | None, config: DecodeConfig | None, strict: bool, max_frames: int
+    codec: Codec,
+    filter_desc: str | None,
+    config: DecodeConfig | None,
+    strict: bool,
+    max_frames: int,
+    join: bool = False,
 ) -> _stoker.AvHandle:
     config = DecodeConfig() if config is None else config
     if not isinstance(config, DecodeConfig):
@@ -44,6 +49,7 @@ def make_decoder(
         strict=flag("strict", strict),
         max_frames=max_frames,
         max_pixels=config.max_pixels,
+        join=join,
     )
 
 
@@ -103,14 +109,25 @@ def decode_packets(
     """
     if not isinstance(packets, Packets):
         raise TypeError(f"expected packets, not {type(packets).__name__}")
-    count = max(integer("num_frames", num_frames, -1), 0)
+    return decode_whole(packets, filter_desc, decode_config, max(integer("num_frames", num_frames, -1), 0), strict)
+
+
+def decode_whole(
+    packets: Packets,
+    filter_desc: str | None,
+    config: DecodeConfig | None,
+    count: int,
+    strict: bool,
+    join: bool = False,
+) -> Any:
+    """What `decode_packets` does; count: 0 is all.  join: sound becomes one frame, whose array is no copy."""
     desc = get_filter_desc(packets) if filter_desc == DEFAULT else filter_desc
     codec = packets._codec
     if codec is None:
         raise ValueError(
             "packets of a stream that is read in parts have no codec: use Decoder with the demuxer's"
         )
-    decoder = make_decoder(codec, desc, decode_config, strict, count)
+    decoder = make_decoder(codec, desc, config, strict, count, join)
     frames = wrap(_stoker.av_decode(decoder, packets._take(), True))
     report(frames.num_failed)
     return frames

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from .._check import flag
 from ._convert import convert_frames
 from ._cuda import no_device
-from ._decode import decode_packets
+from ._decode import decode_packets, decode_whole
 from ._demux import demux_audio, demux_image, demux_video
 from ._filters import DEFAULT, get_video_filter_desc
 
@@ -45,7 +45,7 @@ def load_audio(
     """
     no_device(device_config)
     packets = demux_audio(src, timestamp=timestamp, demux_config=demux_config, name=name)
-    return convert_frames(decode_packets(packets, filter_desc, decode_config, strict=strict))
+    return convert_frames(decode_whole(packets, filter_desc, decode_config, 0, strict, join=True))
 
 
 def load_video(

@@ -119,7 +119,8 @@ static void decode(const choices *c, stk_packets *packets, stk_av_codec *codec)
                                   .filter = graph ? NULL : c->filter,
                                   .strict = c->strict,
                                   .max_frames = MAX_FRAMES,
-                                  .max_pixels = 1 << 18};
+                                  .max_pixels = 1 << 18,
+                                  .join = c->way == WAY_WHOLE};
     if (c->way == WAY_STORE) store(packets);
     if (!codec || mod_decoder_new(codec, &opts, &decoder, &diag)) return;
     if (graph)

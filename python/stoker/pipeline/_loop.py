@@ -73,7 +73,7 @@ class LoopStage(ABC):
                     told = error
                     await port.fail(error)
                     raise
-        except (Exception, KeyboardInterrupt, SystemExit, asyncio.CancelledError) as error:
+        except BaseException as error:  # none of them shall look like the end of the input
             if isinstance(error, asyncio.CancelledError) and (over or is_cancelled()):
                 raise
             if error is not told:
@@ -94,10 +94,10 @@ async def guarded(work: Awaitable[Any]) -> Any:
     """For users' code in a task: raises Escaped for what is no Exception, unless the task is cancelled."""
     try:
         return await work
-    except (KeyboardInterrupt, SystemExit) as error:
-        raise Escaped(error) from None
-    except asyncio.CancelledError as error:
-        if is_cancelled():
+    except Exception:
+        raise
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError) and is_cancelled():
             raise
         raise Escaped(error) from None
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from .. import _stoker
-from ._loop import LoopStage, StageOver, end, is_cancelled
+from ._loop import LoopStage, StageOver, end, guarded, is_cancelled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class AsyncExpand(LoopStage):
                     epoch += 1
                     continue
                 (slip,) = got
-                running.add(asyncio.create_task(self._expand(slip, port, generate)))
+                running.add(asyncio.create_task(guarded(self._expand(slip, port, generate))))
                 del got, slip
         finally:
             await end(running, self.closing)
@@ -123,7 +123,7 @@ class AsyncExpand(LoopStage):
         except StageOver:
             raise
         except BaseException as error:
-            if isinstance(error, GeneratorExit) or is_cancelled():
+            if is_cancelled():
                 raise
             if self._log is not None:
                 self._log(error, value, slip.id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from weakref import WeakSet
 
 from .. import _stoker
@@ -123,8 +124,6 @@ class Lanes:
     def join(self, timeout: float) -> list[str]:
         """Waits for the threads of a run that has ended, at most `timeout` seconds in all; gives the
         names of those that go on.  A thread of the run itself does not wait."""
-        import time
-
         deadline = time.monotonic() + timeout
         threads = [thread for thread in list(self._threads) if thread.ident is not None]
         me = threading.current_thread()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from ._info import QueuePerfStats, StageInfo, TaskPerfStats
 
 TYPE_CHECKING = False
@@ -46,8 +48,6 @@ def perf(run: _stoker.Run, infos: Sequence[StageInfo], before: object = None) ->
 
 def logger_for_info() -> logging.Logger | None:
     """The logger stoker.pipeline, if somebody wants its records of level INFO."""
-    import sys
-
     module = sys.modules.get("logging")
     if module is None:  # so nobody has asked for them
         return None

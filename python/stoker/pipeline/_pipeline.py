@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 import warnings
@@ -68,6 +69,8 @@ def _finish(run: _stoker.Run, lanes: Lanes | None) -> None:
     try:
         run.stop(_FINISH_S)
     except Error:  # nobody is there to hear of it
+        if sys.is_finalizing():  # nothing can be imported
+            return
         import logging
 
         logging.getLogger(__name__).debug("a pipeline did not stop", exc_info=True)
@@ -194,7 +197,7 @@ class Pipeline(Generic[T]):
         stats = run.stats()
         with self._lock:
             said, self._said = self._said, True
-        if said or not stats["failed"]:
+        if said or not stats["failed"] or sys.is_finalizing():  # when nothing can be imported
             return
         import logging
 
@@ -250,6 +253,8 @@ class Pipeline(Generic[T]):
         except Exception:
             if error is None or isinstance(error, Exception):
                 raise
+            if sys.is_finalizing():
+                return
             import logging
 
             logging.getLogger("stoker.pipeline").exception("the pipeline did not end well")

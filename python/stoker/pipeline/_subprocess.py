@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 import warnings
 
 from . import _remote, _worker
@@ -84,8 +85,6 @@ def end_processes(processes: Sequence[BaseProcess]) -> None:
 
     Does nothing to those that it has ended before.
     """
-    import time
-
     left = [process for process in processes if not getattr(process, "_closed", False)]
     for force, seconds in ((None, _GRACE_S), ("terminate", _FORCE_S), ("kill", _FORCE_S)):
         deadline = time.monotonic() + seconds

@@ -62,8 +62,13 @@ STK_API STK_NODISCARD stk_err stk_run_last_items(stk_run *run, size_t max, stk_i
                                                  size_t *n);
 
 /* Cancels, waits until no op is running, and ends the threads.  STK_ETIMEOUT: *diag names the stage
- * and the sample that still run; the run ends by itself when they do. */
+ * that still runs; the run ends by itself when it does.  So it does where a source on a foreign
+ * lane is in `next` for more than a quarter of a second, which is not waited for: see
+ * stk_run_is_over. */
 STK_API STK_NODISCARD stk_err stk_run_stop(stk_run *run, int64_t timeout, stk_diag *diag);
+
+/* Nothing of it runs any more. */
+STK_API STK_NODISCARD bool stk_run_is_over(stk_run *run);
 
 /* Cancels, waits at most 5 s for running ops (what is late is given back when it ends), sets
  * *run to NULL.  &(stk_run *){NULL} is fine. */

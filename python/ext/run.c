@@ -276,7 +276,7 @@ static PyObject *run_stop(PyObject *op, PyObject *arg)
     ext_state *state = PyType_GetModuleState(Py_TYPE(op));
     stk_foreign_drain(state->domain);
     if (err) return ext_raise(err, &diag);
-    Py_RETURN_NONE;
+    return PyBool_FromLong(stk_run_is_over(core));
 }
 
 static PyObject *run_stats(PyObject *op, PyObject *unused)
@@ -360,7 +360,8 @@ static PyMethodDef run_methods[] = {
      PyDoc_STR("ended($self, /)\n--\n\nWhether no op begins any more.")},
     {"stop", run_stop, METH_O,
      PyDoc_STR("stop($self, timeout, /)\n--\n\n"
-               "Cancels, drops what was taken ahead and waits until no op is running.")},
+               "Cancels, drops what was taken ahead and waits until no op is running; False: a "
+               "source in Python is, which nobody waits for.")},
     {"stats", run_stats, METH_NOARGS,
      PyDoc_STR("stats($self, /)\n--\n\nWhat each stage and queue did.")},
     {"figures", run_figures, METH_O,

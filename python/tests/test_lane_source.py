@@ -231,20 +231,38 @@ def test_a_blocked_source_does_not_hold_up_stop():
             print("source ends")
 
         pipeline = chain(src=src())
-        pipeline.start()
-        assert pipeline.get_item() == 1
-        inside.wait()
-        begin = time.monotonic()
-        try:
-            pipeline.stop(timeout=0.2)
-        except TimeoutError as error:
-            assert "Thread did not join after 0.2 seconds" in str(error), error
+        with pipeline.auto_stop():
+            assert pipeline.get_item() == 1
+            inside.wait()
+            begin = time.monotonic()
+        pipeline.stop()
         assert time.monotonic() - begin < 5
         threading.Timer(0.2, go.set).start()
         print("main ends")
         """
     )
     assert out == "main ends\nsource ends\n"
+
+
+def test_what_stop_waits_for_beside_a_blocked_source():
+    inside, go, gate = threading.Event(), threading.Event(), Gate()
+
+    def src():
+        yield 1
+        inside.set()
+        go.wait(60)
+
+    pipeline = chain(Pipe(gate, name="slow"), src=src())
+    pipeline.start()
+    gate.until_inside(1)
+    inside.wait()
+    with pytest.raises(TimeoutError, match="stage 'slow' is still running"):
+        pipeline.stop(timeout=0.05)
+    gate.open()
+    pipeline.stop()
+    assert {t.name for t in threading.enumerate() if t.name.startswith("stoker")} == {"stoker-source"}
+    go.set()
+    until(lambda: not any(t.name.startswith("stoker") for t in threading.enumerate()))
 
 
 def test_many_items_quickly():

@@ -5,7 +5,8 @@
 #include "base/alloc.h"
 #include "graph/steps.h"
 
-#define FREE_WAIT_NS INT64_C(5000000000) /* stk_run_free's patience with ops that run */
+#define FREE_WAIT_NS INT64_C(5000000000)     /* stk_run_free's patience with ops that run */
+#define FOREIGN_SOURCE_NS INT64_C(250000000) /* a source that is longer in `next` is blocked */
 #define MAX_FREE_SLABS 32 /* idle memory kept: a few batches and their small change */
 
 static void wake_source(void *ctx)
@@ -360,11 +361,37 @@ stk_err stk_run_last_items(stk_run *run, size_t max, stk_item **items, size_t *n
     return STK_OK;
 }
 
-static stk_err say_late(stk_run *run, stk_diag *diag) STK_REQUIRES(run_role)
+static bool is_foreign_source(const node *n)
 {
+    return n->kind == NODE_SOURCE && n->group;
+}
+
+static bool is_over(const stk_run *run) STK_REQUIRES(run_role)
+{
+    return run->retired && run->client_gone && run->io_lanes == 0;
+}
+
+/* Only foreign sources run: until when they are waited for.  STK_NEVER: other work is under way. */
+static int64_t foreign_sources_until(const stk_run *run) STK_REQUIRES(run_role)
+{
+    int32_t running = 0;
+    int64_t last = 0;
     for (size_t i = 0; i < run->num_nodes; i++) {
         const node *n = &run->nodes[i];
-        if (n->running == 0) continue;
+        if (n->running == 0 || !is_foreign_source(n)) continue;
+        running += n->running;
+        if (n->since > last) last = n->since;
+    }
+    const bool only = running > 0 && run->tasks == running && run->active == 0;
+    return only && run->io_lanes == 0 ? last + FOREIGN_SOURCE_NS : STK_NEVER;
+}
+
+static stk_err say_late(stk_run *run, stk_diag *diag) STK_REQUIRES(run_role)
+{
+    const bool nothing_else = foreign_sources_until(run) != STK_NEVER;
+    for (size_t i = 0; i < run->num_nodes; i++) {
+        const node *n = &run->nodes[i];
+        if (n->running == 0 || (is_foreign_source(n) && !nothing_else)) continue;
         return stk_diag_set(diag, STK_ETIMEOUT,
                             "stage '%s' is still running %d item%s (since %.1f s): the run "
                             "ends when it does",
@@ -377,13 +404,21 @@ static stk_err say_late(stk_run *run, stk_diag *diag) STK_REQUIRES(run_role)
 static stk_err stop_until(stk_run *run, int64_t deadline, stk_diag *diag)
 {
     stk_err err = STK_OK;
+    bool left = false;
     stk_run_cancel(run);
     run_lock(run);
-    while (!err && !(run->retired && run->client_gone && run->io_lanes == 0))
-        if (!run_wait(run, &run->idle, deadline)) err = say_late(run, diag);
-    stk_executor *ex = err ? NULL : run->executor; /* nothing of the run needs it any more */
-    if (ex) run->refused = stk_executor_refused(ex);
-    if (!err) run->executor = NULL;
+    while (!err && !left && !is_over(run)) {
+        const int64_t patience = foreign_sources_until(run);
+        if (run_wait(run, &run->idle, patience < deadline ? patience : deadline)) continue;
+        left = patience <= deadline && patience != STK_NEVER;
+        if (!left) err = say_late(run, diag);
+    }
+    stk_executor *ex = NULL;
+    if (is_over(run)) {
+        ex = run->executor; /* nothing of the run needs it any more */
+        if (ex) run->refused = stk_executor_refused(ex);
+        run->executor = NULL;
+    }
     run_unlock(run);
     stk_executor_unref(&ex);
     return err;
@@ -395,6 +430,15 @@ stk_err stk_run_stop(stk_run *run, int64_t timeout, stk_diag *diag)
         return stk_diag_set(diag, STK_EFORK,
                             "this run was started before fork: the parent stops it");
     return stop_until(run, stk_deadline_ns(timeout), diag);
+}
+
+bool stk_run_is_over(stk_run *run)
+{
+    if (run->generation != stk_fork_generation()) return false;
+    run_lock(run);
+    const bool over = is_over(run);
+    run_unlock(run);
+    return over;
 }
 
 void stk_run_free(stk_run **prun)

@@ -185,6 +185,7 @@ void run_leave(stk_run *run)
     const bool retire = cancelled && run->tasks == 0 && !run->retiring;
     if (retire) run->retiring = true;
     if (run->reading > 0 && reader_has_news(run)) stk_cond_broadcast(&run->reader);
+    if (cancelled && run->tasks > 0) stk_cond_broadcast(&run->idle); /* few may be waited for */
 
     const uint64_t news = cancelled || run->num_groups > 1 ? run_port_news(run) : 0;
     run->notifying += news != 0;

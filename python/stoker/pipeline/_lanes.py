@@ -52,7 +52,7 @@ class Lanes:
         self._places = [[group] * group.limit for group in groups]  # each thread takes one
         self._made: list[dict[int, threading.Thread]] = [{} for _ in groups]  # by their numbers
         self._last = [[group] for group in groups]  # the last thread to leave takes it
-        self._threads: list[threading.Thread] = []
+        self._threads: list[tuple[Group | None, threading.Thread]] = []
         self._ends: list[Callable[[], None]] = []  # of those that run no stages
 
     def grow(self, number: int) -> None:
@@ -71,7 +71,7 @@ class Lanes:
         )
         try:
             if made.setdefault(count, thread) is thread:  # no other call is at it
-                self._threads.append(thread)
+                self._threads.append((group, thread))
                 thread.start()
         except BaseException:
             if thread.ident is None and made.get(count) is thread:
@@ -106,7 +106,7 @@ class Lanes:
         """One more thread, for what is no stage: `end` is to end it, and does not wait."""
         thread = threading.Thread(target=self._context.copy().run, args=(work,), name=f"{_PREFIX}-{name}")
         self._ends.append(end)
-        self._threads.append(thread)
+        self._threads.append((None, thread))
         thread.start()
 
     def cancel(self) -> None:
@@ -121,14 +121,18 @@ class Lanes:
             if group.stop_waiting is not None:
                 group.stop_waiting()
 
-    def join(self, timeout: float) -> list[str]:
+    def join(self, timeout: float, sources: bool) -> list[str]:
         """Waits for the threads of a run that has ended, at most `timeout` seconds in all; gives the
-        names of those that go on.  A thread of the run itself does not wait."""
+        names of those that go on.  A thread of the run itself does not wait.
+
+        `sources`: for theirs, too; one that is blocked lives on until its iterator returns.
+        """
         deadline = time.monotonic() + timeout
-        threads = [thread for thread in list(self._threads) if thread.ident is not None]
+        made = [(group, thread) for group, thread in list(self._threads) if thread.ident is not None]
         me = threading.current_thread()
-        if me in threads:
+        if any(thread is me for _, thread in made):
             return []
+        threads = [thread for group, thread in made if sources or group is None or group.source is None]
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         late = [thread.name for thread in threads if thread.is_alive()]

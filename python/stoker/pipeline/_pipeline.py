@@ -165,7 +165,8 @@ class Pipeline(Generic[T]):
         """Stops the pipeline; results that were ready can still be read.
 
         Raises the pipeline's failure if no read has, and TimeoutError where an op takes longer than
-        `timeout` (None: about 6 s); then it may be called again.
+        `timeout` (None: about 6 s); then it may be called again.  It does not wait for a source that is
+        blocked: the interpreter's end does.
         """
         seconds = _STOP_S if timeout is None else timeout
         deadline = time.monotonic() + seconds
@@ -179,8 +180,8 @@ class Pipeline(Generic[T]):
                 self._keep_results(run)
             assert self._lanes is not None
             self._lanes.stop_waiting()
-            run.stop(seconds)
-            late = self._lanes.join(max(0.0, deadline - time.monotonic()))
+            is_over = run.stop(seconds)
+            late = self._lanes.join(max(0.0, deadline - time.monotonic()), is_over)
             if late:
                 raise TimeoutError(f"thread {', '.join(late)} is still running")
         except ForkError:

@@ -45,14 +45,16 @@ typedef struct stk_lane {
     bool blocking;
     void **states; /* [num_stages] */
     bool *opened;
-    tally *tally;      /* [num_stages], likewise */
-    int64_t now;       /* when the last timed op ended */
-    bool timed;        /* ops are, one by one */
-    size_t stands_for; /* items that the one at hand is timed for */
+    tally *tally;        /* [num_stages], likewise */
+    int64_t now;         /* when the last timed op ended */
+    bool timed;          /* ops are, one by one */
+    size_t stands_for;   /* items that the one at hand is timed for */
+    _Atomic(stage *) at; /* what it runs, and on which item, or -1: for those who wait for it */
+    _Atomic int64_t at_id;
+    struct task *current; /* guarded by the run's lock; others may take it apart */
 
     /* Lanes of foreign threads only. */
     uint32_t group;
-    struct task *current;  /* what it runs: others may take it apart */
     struct stk_lane *link; /* of run->lent */
     stk_lane_grow_fn *grow;
     void *grow_ctx;

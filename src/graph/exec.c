@@ -44,6 +44,7 @@ static stk_err attempt(lane *l, stage *s, stk_item *item, stk_diag *diag)
     tally *y = &l->tally[s->index];
     const int64_t begin = l->now;
     stk_err err = STK_OK;
+    lane_at(l, s, item->id);
     item->stage = s;
     item->passed |= UINT64_C(1) << s->index;
     diag->err = STK_OK;

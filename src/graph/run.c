@@ -361,11 +361,6 @@ stk_err stk_run_last_items(stk_run *run, size_t max, stk_item **items, size_t *n
     return STK_OK;
 }
 
-static bool is_foreign_source(const node *n)
-{
-    return n->kind == NODE_SOURCE && n->group;
-}
-
 static bool is_over(const stk_run *run) STK_REQUIRES(run_role)
 {
     return run->retired && run->client_gone && run->io_lanes == 0;
@@ -378,27 +373,12 @@ static int64_t foreign_sources_until(const stk_run *run) STK_REQUIRES(run_role)
     int64_t last = 0;
     for (size_t i = 0; i < run->num_nodes; i++) {
         const node *n = &run->nodes[i];
-        if (n->running == 0 || !is_foreign_source(n)) continue;
+        if (n->running == 0 || !node_is_foreign_source(n)) continue;
         running += n->running;
         if (n->since > last) last = n->since;
     }
     const bool only = running > 0 && run->tasks == running && run->active == 0;
     return only && run->io_lanes == 0 ? last + FOREIGN_SOURCE_NS : STK_NEVER;
-}
-
-static stk_err say_late(stk_run *run, stk_diag *diag) STK_REQUIRES(run_role)
-{
-    const bool nothing_else = foreign_sources_until(run) != STK_NEVER;
-    for (size_t i = 0; i < run->num_nodes; i++) {
-        const node *n = &run->nodes[i];
-        if (n->running == 0 || (is_foreign_source(n) && !nothing_else)) continue;
-        return stk_diag_set(diag, STK_ETIMEOUT,
-                            "stage '%s' is still running %d item%s (since %.1f s): the run "
-                            "ends when it does",
-                            stage_name(&n->stages[0]), (int)n->running, n->running == 1 ? "" : "s",
-                            (double)(stk_clock_ns() - n->since) / 1e9);
-    }
-    return stk_diag_set(diag, STK_ETIMEOUT, "the threads of the run have not ended yet");
 }
 
 static stk_err stop_until(stk_run *run, int64_t deadline, stk_diag *diag)
@@ -411,7 +391,7 @@ static stk_err stop_until(stk_run *run, int64_t deadline, stk_diag *diag)
         const int64_t patience = foreign_sources_until(run);
         if (run_wait(run, &run->idle, patience < deadline ? patience : deadline)) continue;
         left = patience <= deadline && patience != STK_NEVER;
-        if (!left) err = say_late(run, diag);
+        if (!left) err = run_say_late(run, patience != STK_NEVER, diag);
     }
     stk_executor *ex = NULL;
     if (is_over(run)) {

@@ -227,6 +227,7 @@ bool lane_step(stk_run *run, lane *l, task *t) STK_REQUIRES(run_role)
     run_tick(run, t->began);
     if (t->node->running == 1) t->node->since = t->began;
     const uint64_t shortage = lane_shortage(l);
+    lane_begins(l, t);
     l->current = t;
     run_leave(run);
     lane_tell(l, shortage);

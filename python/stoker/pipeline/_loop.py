@@ -40,6 +40,7 @@ class LoopStage(ABC):
         self.closing: set[asyncio.Task[Any] | None] = set()  # tasks that let users' iterators end
         self.under_way: dict[object, Sequence[_stoker.Slip]] = {}  # what each task has begun
         self.text: Callable[[], str] = lambda: f"stage {self.index}"
+        self.ended = False
 
     def items(self) -> list[str]:
         """What its op is at, for those who wait for it; any thread may ask."""
@@ -80,6 +81,7 @@ class LoopStage(ABC):
                 await port.fail(error)
         finally:
             port.close()
+            self.ended = True
 
 
 class Escaped(Exception):
@@ -329,7 +331,10 @@ class Loop:
 
     def under_way(self) -> list[str]:
         """Which stages are at which items: what a stop that gives up says."""
-        return [f"{stage.text()}, {item}" for stage in self.stages for item in stage.items()]
+        items = [f"{stage.text()}, {item}" for stage in self.stages for item in stage.items()]
+        if self._pool is not None:
+            items += self._pool.under_way()
+        return items or [stage.text() for stage in self.stages if not stage.ended]
 
     @property
     def pool(self) -> LoopPool:

@@ -49,7 +49,7 @@ class LoopPlan:
         self.stages.append(stage)
 
     def source(self, index: int, source: AsyncIterable[Any], continuous: bool) -> None:
-        self._add(AsyncSource(index, source, continuous), ())
+        self._add(AsyncSource(index, source, continuous), (), "source", source)
 
     def pipe(
         self,
@@ -83,7 +83,7 @@ class LoopPlan:
         def make(loop: Loop) -> Call:
             return with_hooks(router if is_async else sync_call(router, Place(loop, None, name)), hooks)
 
-        self._add(AsyncMap(index, make, 1, True, None, is_router=routes), hooks)
+        self._add(AsyncMap(index, make, 1, True, None, is_router=routes), hooks, name, router)
 
     def pass_on(self, index: int, hooks: Sequence[TaskHook]) -> None:
         """A stage that has a life, and no tasks."""
@@ -97,7 +97,7 @@ class LoopPlan:
         hooks: Sequence[TaskHook],
     ) -> None:
         wrap = partial(with_hooks, hooks=hooks)
-        self._add(AsyncAggregate(index, stage.op, stage.drop_last, wrap, log), hooks)
+        self._add(AsyncAggregate(index, stage.op, stage.drop_last, wrap, log), hooks, stage.name, stage.op)
 
     def disaggregate(
         self, index: int, log: FailureLog | None, hooks: Sequence[TaskHook]
@@ -128,7 +128,7 @@ class LoopPlan:
         output: asyncio.Queue[Any],
         hooks: Sequence[TaskHook],
     ) -> None:
-        self._add(CustomMerge(index, op, info, inputs, output), hooks)
+        self._add(CustomMerge(index, op, info, inputs, output), hooks, info.stage_name, op)
 
     def _executor(self, executor: Any) -> Executor | None:
         from .defs import (

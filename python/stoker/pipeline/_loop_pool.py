@@ -9,6 +9,9 @@ import time
 from collections import deque
 from queue import SimpleQueue
 
+from ._locate import locate
+from ._log import shorten
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +36,7 @@ class LoopPool:
         self._threads: list[threading.Thread] = []
         self._open = 0  # calls without a result that nobody has abandoned
         self._abandoned: set[_Call] = set()
+        self._running: set[_Call] = set()  # changed by single calls
 
     def call(self, function: Callable[[Any], Any], item: Any, stage: str) -> _Call:
         """`function(item)` in a copy of the caller's context, on a thread that has the name of the
@@ -64,10 +68,17 @@ class LoopPool:
             if thread not in busy:
                 thread.join()
 
+    def under_way(self) -> list[str]:
+        """What runs although its stage has ended, but for what was abandoned.  Any thread may ask."""
+        calls = list(self._running)
+        return [call.text() for call in calls if call.future.done() and call not in self._abandoned]
+
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
             if not call.future.cancelled():
+                self._running.add(call)
                 call.run()
+                self._running.discard(call)
             self._done.append(call)
             del call
             if not self._told:
@@ -134,6 +145,11 @@ class _Call:
         thread.name = own
         self._item = None
         del self  # the error refers to this frame
+
+    def text(self) -> str:
+        steps = getattr(self._function, "__self__", None)  # of a generator, perhaps
+        op, item = getattr(steps, "_stoker_steps", (self._function, self._item))
+        return f"stage {self._stage}, op {locate(op)}, item {shorten(item)}"
 
     def elapsed(self) -> float:
         """Seconds since a thread took it on; 0 while it waits for one."""

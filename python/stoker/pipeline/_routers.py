@@ -31,7 +31,7 @@ def make_router(
 
 class _Router:
     def __init__(self, router: Callable[[Any], Any], num_paths: int) -> None:
-        self._router = router
+        self._router = self.__wrapped__ = router  # which locate() looks for
         self._num_paths = num_paths
 
     def __call__(self, item: Any) -> Any:

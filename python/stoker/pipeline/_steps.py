@@ -55,7 +55,7 @@ def stepping(
             for value in await call(Remote(whole) if place.workers == "processes" else whole, item):
                 yield value
             return
-        steps = _Steps(await call(op, item))
+        steps = _Steps(await call(op, item), op, item)
         try:
             while (value := await call(steps.next, None)) is not _END:
                 yield value
@@ -69,8 +69,9 @@ def stepping(
 class _Steps:
     """A generator whose step may be abandoned: the thread that is at it closes it then."""
 
-    def __init__(self, iterable: Any) -> None:
+    def __init__(self, iterable: Any, op: Callable[[Any], Any], item: Any) -> None:
         self._iterator = iter(iterable)
+        self._stoker_steps = op, item  # whose steps they are
         self._lock = threading.Lock()  # guards everything below
         self._is_busy = False
         self._ends = False

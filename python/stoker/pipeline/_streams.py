@@ -214,8 +214,11 @@ class AsyncAggregate(LoopStage):
             while got:  # what the aggregator has is its own: nothing here shall keep it alive
                 slip = got.pop()
                 last = slip.id, slip.epoch
-                await self._call(self._add, slip.value, port, *last)
-                del slip
+                self.under_way[self] = (slip,)
+                try:
+                    await self._call(self._add, slip.value, port, *last)
+                finally:
+                    del self.under_way[self], slip
 
     async def _call(
         self, call: Callable[[Any], Any], item: Any, port: Port, id: int, epoch: int

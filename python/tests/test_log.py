@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+import traceback
+
 import pytest
 
+from lanes import chain, read
 from stoker.pipeline._log import shorten
+from stoker.pipeline.defs import Pipe
 
 
 def cut(text: str) -> str:
@@ -81,3 +86,46 @@ def test_a_repr_that_fails():
 
     assert shorten(Broken()) == "<Broken, whose repr raised KeyError>"
     assert shorten([Broken()]) == "<list, whose repr raised KeyError>"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_one_object_that_is_raised_for_each_item(waits, caplog):
+    """Neither its notes nor its traceback grow without limit."""
+    error = ValueError("the same")
+
+    def helper():
+        raise error
+
+    def op(x):
+        helper()
+
+    async def async_op(x):
+        helper()
+
+    stages = [Pipe(async_op if waits else op, name=name) for name in ("first", "second")]
+    for stage in stages:
+        with caplog.at_level(logging.CRITICAL):
+            pipeline = chain(stage, src=range(1000), threads=1)
+            assert read(pipeline) == ([], None)
+        assert pipeline.stats()["failed"] == 1000
+        pipeline.stop()
+    notes = [note.partition(", item ") for note in error.__notes__]
+    assert len(notes) == 20
+    assert [int(item.partition(":")[0]) for _, _, item in notes] == [*range(10)] * 2
+    assert [frame.name for frame in traceback.extract_tb(error.__traceback__)][-2:] == [
+        "async_op" if waits else "op",
+        "helper",
+    ]
+    assert len(traceback.extract_tb(error.__traceback__)) <= 4
+
+
+def test_each_exception_has_a_note(caplog):
+    errors = []
+
+    def op(x):
+        errors.append(ValueError(x))
+        raise errors[-1]
+
+    with caplog.at_level(logging.CRITICAL):
+        assert read(chain(Pipe(op), src=range(30), threads=1)) == ([], None)
+    assert [len(error.__notes__) for error in errors] == [1] * 30

@@ -39,13 +39,18 @@ class FailureLog:
         with self._lock:
             self.count += 1
             count = self.count
-        text = f"stage {self.info}, item {item_id}: {shorten(item)}"
+        begin = f"stage {self.info}, item "
+        text = f"{begin}{item_id}: {shorten(item)}"
+        again = any(str(note).startswith(begin) for note in getattr(error, "__notes__", ()))
         trace = error.__traceback__ = _of_users(error.__traceback__)
+        if again and trace is not None:
+            _forget_earlier(trace)
         try:
             if count <= _LOGGED:
                 self._log(error, text, trace, count == _LOGGED)
         finally:
-            error.add_note(text)
+            if count <= _LOGGED or not again:
+                error.add_note(text)
 
     def _log(self, error: BaseException, text: str, trace: TracebackType | None, is_last: bool) -> None:
         logger = self._logger
@@ -61,6 +66,17 @@ def _of_users(trace: TracebackType | None) -> TracebackType | None:
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_HERE):
         trace = trace.tb_next
     return trace
+
+
+def _forget_earlier(trace: TracebackType) -> None:
+    """Of an object that is raised again and again: Python puts the frames of each time before those of
+    the time before, and has no limit."""
+    code, at = trace.tb_frame.f_code, trace
+    while at.tb_next is not None:
+        if at.tb_next.tb_frame.f_code is code:
+            at.tb_next = None
+            return
+        at = at.tb_next
 
 
 def place_of(error: BaseException) -> tuple[str, int, str]:

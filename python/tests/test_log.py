@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+import weakref
 
 import pytest
 
@@ -129,3 +130,42 @@ def test_each_exception_has_a_note(caplog):
     with caplog.at_level(logging.CRITICAL):
         assert read(chain(Pipe(op), src=range(30), threads=1)) == ([], None)
     assert [len(error.__notes__) for error in errors] == [1] * 30
+
+
+class Item:
+    """What a weak reference can refer to."""
+
+
+def test_items_that_failed_go_at_the_stop():
+    """The tracebacks that are kept say where, and keep nothing alive."""
+    items = []
+
+    def check(item):
+        raise ValueError("bad")
+
+    def op(item):
+        items.append(weakref.ref(item))
+        try:
+            check(item)
+        except ValueError as error:
+            raise TypeError("worse") from error
+
+    pipeline = chain(Pipe(op, name="op"), src=(Item() for _ in range(20)))
+    assert read(pipeline) == ([], None)
+    pipeline.stop()
+    assert len(items) == 20
+    assert not any(item() for item in items)
+    cause = pipeline.failures()[0].__cause__
+    text = "".join(traceback.format_exception(cause))
+    assert "check(item)" in text and 'raise TypeError("worse")' in text and "item 0: <" in text
+
+
+def test_locals_of_a_failure_stay_for_debuggers():
+    def op(item):
+        raise ValueError("bad")
+
+    pipeline = chain(Pipe(op, max_failures=0), src=[7])
+    _, error = read(pipeline)
+    pipeline.stop()
+    trace = error.exceptions[0].__cause__.__traceback__
+    assert trace.tb_frame.f_locals == {"item": 7}

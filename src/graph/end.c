@@ -77,6 +77,8 @@ static void put_all(stk_run *run, edge *e) STK_REQUIRES(run_role)
 static void free_in_flight(stk_run *run) STK_REQUIRES(run_role)
 {
     for (size_t i = 0; i < run->num_edges; i++) put_all(run, &run->edges[i]);
+    for (size_t i = 0; i < run->num_stages; i++)
+        failure_free(&run->stages[i].latest); /* nothing is judged any more */
     for (size_t i = 0; i < run->num_nodes; i++) {
         node *n = &run->nodes[i];
         while (n->returned) {

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
+    from types import FrameType, TracebackType
     from typing import Final
 
     from ._info import StageInfo
 
-__all__ = ["FailureLog", "in_one_line", "place_of", "shorten"]
+__all__ = ["FailureLog", "forget_locals", "in_one_line", "place_of", "shorten"]
 
 _LOGGED: Final = 10  # failures of a stage that are logged one by one; all are counted
 _REPR: Final = 100  # characters of an item
 _DEPTH: Final = 3  # of containers in containers
+_WAITS: Final = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR of inspect
 _HERE: Final = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
@@ -77,6 +80,30 @@ def _forget_earlier(trace: TracebackType) -> None:
             at.tb_next = None
             return
         at = at.tb_next
+
+
+def forget_locals(error: BaseException) -> None:
+    """Lets go of what the functions in its traceback, and in those of what led to it, held: items,
+    above all.  What is printed of it stays."""
+    seen: dict[int, BaseException] = {}
+    left: list[BaseException | None] = [error]
+    while left:
+        one = left.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen[id(one)] = one
+        left += [one.__cause__, one.__context__]
+        trace = one.__traceback__
+        while trace is not None:
+            if _can_clear(trace.tb_frame):
+                with suppress(RuntimeError):  # it runs
+                    trace.tb_frame.clear()
+            trace = trace.tb_next
+
+
+def _can_clear(frame: FrameType) -> bool:
+    """Before Python 3.13 this would close a generator, or a coroutine, that waits."""
+    return sys.version_info >= (3, 13) or not frame.f_code.co_flags & _WAITS
 
 
 def place_of(error: BaseException) -> tuple[str, int, str]:

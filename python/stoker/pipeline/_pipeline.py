@@ -16,6 +16,7 @@ from .. import _stoker
 from ..errors import Error, ForkError, TimeoutError
 from ._failure import PipelineFailure, explain, sample_error
 from ._lanes import Lanes, at_exit
+from ._log import forget_locals
 from ._perf import perf
 from ._reporter import Reporter
 
@@ -191,7 +192,15 @@ class Pipeline(Generic[T]):
         assert self._reporter is not None
         self._reporter.end()
         self._say_lost(run)
+        if self._failure is None:  # else debuggers will ask
+            self._forget_items(run)
         self._raise_unread()
+
+    def _forget_items(self, run: _stoker.Run) -> None:
+        """Those that failed, and that tracebacks keep."""
+        for failure in run.failures():
+            if failure["cause"] is not None:
+                forget_locals(failure["cause"])
 
     def _say_lost(self, run: _stoker.Run) -> None:
         """Once: how many items failed, and in which stages."""
@@ -373,7 +382,10 @@ class Pipeline(Generic[T]):
         return [] if run is None else perf(run, self._infos).queues
 
     def failures(self) -> list[Error]:
-        """The first ten samples that failed, skipped and substituted ones included."""
+        """The first ten samples that failed, skipped and substituted ones included.
+
+        After stop() the tracebacks of their causes have no local variables, so that items can go.
+        """
         run = self._run
         return [] if run is None else [sample_error(failure) for failure in run.failures()]
 

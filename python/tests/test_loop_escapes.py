@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from lanes import chain, config, read, same
-from stoker.pipeline import AsyncQueue, PipelineFailure, TaskHook, build_pipeline, is_eof
+from stoker.pipeline import AsyncQueue, BackgroundTask, PipelineFailure, TaskHook, build_pipeline, is_eof
 from stoker.pipeline.defs import Aggregate, Aggregator, Merge, Pipe, PipelineConfig, SinkConfig
 
 
@@ -149,3 +149,42 @@ def test_a_queue(where, kind):
 
     items = ends_with(chain(Pipe(same), src=range(5), queue_class=Bad), kind)
     assert items == [0, 1, 2, 3, 4][: len(items)]
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("stages", [1, 3])
+def test_a_task_that_an_op_made(stages, kind):
+    """Such exceptions leave asyncio's loop, which goes on until everybody has heard of it."""
+    tasks = []
+
+    async def ends(x):
+        raise kind(x)
+
+    async def op(x):
+        if x == 3:
+            tasks.append(asyncio.create_task(ends(x)))
+            await asyncio.sleep(0)
+        return x
+
+    pipeline = chain(*[Pipe(op)] * stages, src=range(10**6))
+    items = ends_with(pipeline, kind)
+    assert items == list(range(len(items)))
+    assert all(isinstance(task.exception(), kind) for task in tasks)
+
+
+@pytest.mark.parametrize("kind", [Panic, KeyboardInterrupt, SystemExit])
+def test_a_background_task(kind, caplog):
+    """Its error is logged, and leaves the pipeline alone."""
+
+    class Task(BackgroundTask):
+        async def run(self):
+            raise kind("beside")
+
+    async def op(x):
+        await asyncio.sleep(0)
+        return x
+
+    pipeline = chain(Pipe(op), src=range(100), background_tasks=[Task()])
+    assert read(pipeline) == (list(range(100)), None)
+    pipeline.stop()
+    assert f"{kind.__name__}: beside" in caplog.text

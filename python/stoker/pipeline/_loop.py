@@ -76,7 +76,9 @@ class LoopStage(ABC):
                     raise
         except BaseException as error:  # none of them shall look like the end of the input
             if isinstance(error, asyncio.CancelledError) and (over or is_cancelled()):
-                raise
+                if loop.failure is None:
+                    raise
+                error = loop.failure
             if error is not told:
                 await port.fail(error)
         finally:
@@ -232,6 +234,8 @@ class Loop:
         self._executors = executors
         self._regions = regions
         self._waiters: list[asyncio.Future[None]] = []
+        self._lives: list[asyncio.Task[None]] = []
+        self.failure: BaseException | None = None  # of a task that is no stage's
         self._pool: LoopPool | None = None
         from ._loop_pool import LoopPool
 
@@ -243,7 +247,23 @@ class Loop:
         """Until the stages have ended, or the run has."""
         for stage in self._regions:
             stage.take()
-        asyncio.run(self._main(run, group))
+        with asyncio.Runner() as runner:
+            loop = runner.get_loop()
+            main = loop.create_task(self._main(run, group))
+            while not main.done():
+                try:
+                    loop.run_until_complete(main)
+                except (KeyboardInterrupt, SystemExit) as error:  # of a task that users made
+                    if main.done():
+                        raise
+                    self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """Every stage ends with it."""
+        if self.failure is None:
+            self.failure = error
+            for life in self._lives:
+                life.cancel()
 
     @property
     def has_regions(self) -> bool:
@@ -311,7 +331,7 @@ class Loop:
 
                 await stack.enter_async_context(background(self._background_tasks))
             ports = [Port(run, stage.index, self) for stage in self.stages]
-            lives = [
+            self._lives = lives = [
                 asyncio.create_task(stage.live(port, self), name=f"stoker-stage-{stage.index}")
                 for stage, port in zip(self.stages, ports, strict=True)
             ]

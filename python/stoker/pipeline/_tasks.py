@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from . import config
 from ._log import in_one_line, place_of
+from ._loop import Escaped
 from ._report import LOGGER
 
 __all__ = ["BackgroundTask", "BackgroundTaskFactory", "background", "create_task", "log_error"]
@@ -53,6 +54,8 @@ def _log_end(log_cancelled: bool, limits: tuple[int, int] | None, task: asyncio.
     error = task.exception()
     if error is None:
         return
+    if isinstance(error, Escaped):
+        error = error.error
     if limits is None:
         log_error(name, error)
         return
@@ -132,7 +135,14 @@ def _start(task: BackgroundTask | BackgroundTaskFactory) -> asyncio.Task[None] |
     try:
         if not isinstance(task, BackgroundTask):
             task = task()
-        return create_task(task.run(), name=name)
+        return create_task(_run(task), name=name)
     except Exception as error:
         log_error(name, error)
         return None
+
+
+async def _run(task: BackgroundTask) -> None:
+    try:
+        await task.run()
+    except (KeyboardInterrupt, SystemExit) as error:  # which would leave the event loop
+        raise Escaped(error) from None

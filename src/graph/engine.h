@@ -8,8 +8,7 @@
  * what only moves (settle.c), claim the ready work furthest downstream (claim.c), run it without
  * the lock (exec.c), put the results down (settle.c).
  *
- * Threads: `lock` guards everything except what is said to never change and what a claimed task
- * owns.
+ * Threads: `lock` guards all but what is said to never change and what a claimed task owns.
  */
 #ifndef STK_GRAPH_ENGINE_H
 #define STK_GRAPH_ENGINE_H
@@ -52,7 +51,6 @@ typedef struct stk_lane {
     _Atomic(stage *) at; /* what it runs, and on which item, or -1: for those who wait for it */
     _Atomic int64_t at_id;
     struct task *current; /* guarded by the run's lock; others may take it apart */
-
     /* Lanes of foreign threads only. */
     uint32_t group;
     struct stk_lane *link; /* of run->lent */

@@ -44,7 +44,8 @@ static stk_err attempt(lane *l, stage *s, stk_item *item, stk_diag *diag)
     tally *y = &l->tally[s->index];
     const int64_t begin = l->now;
     stk_err err = STK_OK;
-    lane_at(l, s, item->id);
+    atomic_store_explicit(&l->at, s, memory_order_relaxed);
+    atomic_store_explicit(&l->at_id, item->id, memory_order_relaxed);
     item->stage = s;
     item->passed |= UINT64_C(1) << s->index;
     diag->err = STK_OK;

@@ -17,7 +17,8 @@ void lane_begins(lane *l, const task *t)
         item = t->expansion->in;
     else if ((n->kind == NODE_MAP && !t->flush) || n->kind == NODE_ROUTE)
         item = t->items[0];
-    lane_at(l, &n->stages[0], item ? item->id : -1);
+    atomic_store_explicit(&l->at, &n->stages[0], memory_order_relaxed);
+    atomic_store_explicit(&l->at_id, item ? item->id : -1, memory_order_relaxed);
 }
 
 /* Tasks that are waited for. */

@@ -101,11 +101,6 @@ void run_watch(struct stk_run *run, stk_cond *c, int64_t due, int64_t deadline)
 void run_ask_watcher(struct stk_run *run) STK_REQUIRES(run_role);
 
 /* late.c: what waits are for */
-static inline void lane_at(lane *l, stage *s, int64_t id) /* inline: for each item of each stage */
-{
-    atomic_store_explicit(&l->at, s, memory_order_relaxed);
-    atomic_store_explicit(&l->at_id, id, memory_order_relaxed);
-}
 void lane_begins(lane *l, const task *t) STK_REQUIRES(run_role);
 bool node_is_foreign_source(const node *n);
 /* STK_ETIMEOUT: who runs what longest.  `with_sources`: it may be a foreign source. */

@@ -125,8 +125,10 @@ STK_API void stk_item_set_array(stk_item *item, size_t part, const stk_tensor *t
  */
 STK_API stk_buffer *stk_item_array_buffer(const stk_item *item, size_t part);
 
-/* The path that a route without a router sends the item down. */
+/* The path that a route without a router sends the item down; behind a route in input order, that
+ * which it came by. */
 STK_API void stk_item_set_path(stk_item *item, size_t path);
+STK_API size_t stk_item_path(const stk_item *item);
 
 /* The batch of an item behind a batch stage, or NULL. */
 STK_API stk_batch *stk_item_batch(const stk_item *item);

@@ -1,5 +1,6 @@
 /* The lists that the paths of a batched router made of one batch, joined to one list again, in the
- * order of the paths.  The parts of a batch have its id, and their path's number as index. */
+ * order of the paths.  The parts of a batch have its id, and come in the order of
+ * their paths.  What a stage on a path holds back comes with a later batch, or alone at the end. */
 #include "lane.h"
 
 typedef struct concat {
@@ -48,7 +49,7 @@ static stk_err concat_run(const void *params, void *unused, stk_item *item, stk_
         before = c->list;
         c->list = NULL;
     }
-    const bool last = stk_item_index(item) == c->paths - 1;
+    const bool last = (int64_t)stk_item_path(item) == c->paths - 1;
     stk_err err = add(c, item, diag);
     if (err && next) { /* that part alone is lost, and counted */
         stk_foreign_unref(&c->list);

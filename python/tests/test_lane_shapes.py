@@ -159,6 +159,40 @@ def test_batched_routers_may_give_bools():
     assert list(chain(paths, src=[[1, 2, 3], [4]])) == [[1, 3, 2], [4]]
 
 
+def parity(items):
+    return [x % 2 for x in items]
+
+
+INNER = PathVariants(
+    lambda items: [x // 2 % 2 for x in items], [[Pipe(same)], [Pipe(lambda items: [-x for x in items])]], batched=True
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [
+        ([INNER], [[0, -2, 1, 3], [4, -6, 5, 7], [8, -10, 9, 11]]),
+        ([Disaggregate(), Pipe(lambda x: [x])], [[0, 2, 1, 3], [4, 6, 5, 7], [8, 10, 9, 11]]),
+        ([Disaggregate(), Pipe(same), Aggregate(2)], [[0, 2, 1, 3], [4, 6, 5, 7], [8, 10, 9, 11]]),
+        ([Disaggregate(), Aggregate(4)], [[1, 3], [0, 2, 4, 6, 5, 7], [9, 11], [8, 10]]),
+        ([Aggregate(2)], [[1, 3], [[0, 2], [4, 6], 5, 7], [9, 11], [[8, 10]]]),
+    ],
+)
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_batched_paths_that_hold_back(path, want, epochs):
+    """What belongs to one batch is one list; what a stage holds back comes with a later batch, or last."""
+    paths = PathVariants(parity, [path, [Pipe(same)]], batched=True)
+    src = [list(range(i, i + 4)) for i in (0, 4, 8)]
+    if epochs == 1:
+        assert list(chain(paths, src=src)) == want
+        return
+    pipeline = PipelineBuilder().add_source(src, continuous=True)
+    pipeline = pipeline.path_variants(parity, [path, [Pipe(same)]], batched=True).add_sink(3).build(num_threads=2)
+    with pipeline.auto_stop():
+        for _ in range(epochs):
+            assert list(pipeline) == want
+
+
 @pytest.mark.parametrize("index", [2, -1, 10**30])
 def test_an_index_out_of_range(index):
     paths = PathVariants(lambda x: index if x == 4 else 0, [[Pipe(same)], [Pipe(same)]])

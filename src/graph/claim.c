@@ -115,6 +115,7 @@ static bool claim_flush(node *n, task *t) STK_REQUIRES(run_role)
     }
     stk_item_set_id(t->items[0], n->fold.id, n->fold.epoch);
     t->items[0]->source = n->fold.source;
+    t->items[0]->more = UINT64_MAX; /* what comes next is another's, if anything comes */
     n->out->reserved++;
     t->num = 1;
     give_task(n, t, true);

@@ -159,6 +159,11 @@ void stk_item_set_path(stk_item *item, size_t path)
     item->path = path;
 }
 
+size_t stk_item_path(const stk_item *item)
+{
+    return item->path;
+}
+
 stk_batch *stk_item_batch(const stk_item *item)
 {
     return item->batch;

@@ -134,18 +134,33 @@ bool route_settle(node *n)
     return moved;
 }
 
+/* The next result, and its path.  Without a ticket comes what folds on the paths held at the end.
+ */
+static stk_item *take_next(node *n, size_t *path) STK_REQUIRES(run_role)
+{
+    if (n->route.first < n->route.last) {
+        *path = n->route.tickets[n->route.first % MAX_TICKETS];
+        stk_item *item = edge_take(n->edges[*path]);
+        if (item && !(item->more >> n->depth & 1)) n->route.first++;
+        return item;
+    }
+    for (*path = 0; *path < n->num_edges; ++*path) {
+        stk_item *item = edge_take(n->edges[*path]);
+        if (item) return item;
+    }
+    return NULL;
+}
+
 static bool join_by_tickets(node *n) STK_REQUIRES(run_role)
 {
     bool moved = false;
-    while (n->route.first < n->route.last && edge_room(n->out)) {
-        stk_item *item = edge_take(n->edges[n->route.tickets[n->route.first % MAX_TICKETS]]);
-        if (!item) break;
-        if (!(item->more >> n->depth & 1)) n->route.first++;
+    stk_item *item;
+    for (size_t path; edge_room(n->out) && (item = take_next(n, &path)); moved = true) {
+        item->path = path;
         if (item->closing && n->depth == 0)
             run_item_put(n->run, &item);
         else
             edge_deliver(n->out, item);
-        moved = true;
     }
     return moved;
 }

@@ -66,7 +66,7 @@ void put_result(node *n, stk_item *item)
         return;
     }
     n->out->reserved--;
-    if (item->state == ITEM_GAP && folds) /* what a fold has taken in */
+    if (item->state == ITEM_GAP && folds && n->depth == 0) /* what a fold has taken in */
         run_item_put(n->run, &item);
     else
         edge_deliver(n->out, item);

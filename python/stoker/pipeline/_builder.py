@@ -272,7 +272,8 @@ class PipelineBuilder(Generic[T]):
 
         `router(item)`: the number of the path, or a bool, for two; may be async.
         `batched`: items are lists; the router gives a number for each element, and what the paths
-        made of their shares is one list again.
+        made of their shares is one list again.  What an aggregate on a path holds back comes with a
+        later list, or alone at the end.
         """
         self._pipes.append(PathVariants(router, paths, name, batched))
         return self

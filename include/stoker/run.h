@@ -63,7 +63,7 @@ STK_API STK_NODISCARD stk_err stk_run_last_items(stk_run *run, size_t max, stk_i
 
 /* Cancels, waits until no op is running, and ends the threads.  STK_ETIMEOUT: *diag names the stage
  * that still runs; the run ends by itself when it does.  So it does where a source on a foreign
- * lane is in `next` for more than a quarter of a second, which is not waited for: see
+ * lane is in `next` for more than half a second, which is not waited for longer than that: see
  * stk_run_is_over. */
 STK_API STK_NODISCARD stk_err stk_run_stop(stk_run *run, int64_t timeout, stk_diag *diag);
 

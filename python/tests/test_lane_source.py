@@ -246,6 +246,10 @@ def test_a_blocked_source_does_not_hold_up_stop():
 
 def test_what_stop_waits_for_beside_a_blocked_source():
     inside, go, gate = threading.Event(), threading.Event(), Gate()
+    before = set(threading.enumerate())
+
+    def left():
+        return [t.name for t in threading.enumerate() if t not in before and t.name.startswith("stoker")]
 
     def src():
         yield 1
@@ -260,9 +264,9 @@ def test_what_stop_waits_for_beside_a_blocked_source():
         pipeline.stop(timeout=0.05)
     gate.open()
     pipeline.stop()
-    assert {t.name for t in threading.enumerate() if t.name.startswith("stoker")} == {"stoker-source"}
+    assert left() == ["stoker-source"]
     go.set()
-    until(lambda: not any(t.name.startswith("stoker") for t in threading.enumerate()))
+    until(lambda: not left())
 
 
 def test_many_items_quickly():

@@ -11,6 +11,7 @@ import pytest
 from lanes import chain, read
 from stoker.pipeline._log import shorten
 from stoker.pipeline.defs import Pipe
+from support import until
 
 
 def cut(text: str) -> str:
@@ -154,7 +155,7 @@ def test_items_that_failed_go_at_the_stop():
     assert read(pipeline) == ([], None)
     pipeline.stop()
     assert len(items) == 20
-    assert not any(item() for item in items)
+    until(lambda: not any(item() for item in items))
     cause = pipeline.failures()[0].__cause__
     text = "".join(traceback.format_exception(cause))
     assert "check(item)" in text and 'raise TypeError("worse")' in text and "item 0: <" in text

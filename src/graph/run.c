@@ -6,7 +6,7 @@
 #include "graph/steps.h"
 
 #define FREE_WAIT_NS INT64_C(5000000000)     /* stk_run_free's patience with ops that run */
-#define FOREIGN_SOURCE_NS INT64_C(250000000) /* a source that is longer in `next` is blocked */
+#define FOREIGN_SOURCE_NS INT64_C(500000000) /* a source that is longer in `next` is blocked */
 #define MAX_FREE_SLABS 32 /* idle memory kept: a few batches and their small change */
 
 static void wake_source(void *ctx)
@@ -388,10 +388,13 @@ static stk_err stop_until(stk_run *run, int64_t deadline, stk_diag *diag)
     stk_run_cancel(run);
     run_lock(run);
     while (!err && !left && !is_over(run)) {
-        const int64_t patience = foreign_sources_until(run);
-        if (run_wait(run, &run->idle, patience < deadline ? patience : deadline)) continue;
-        left = patience <= deadline && patience != STK_NEVER;
-        if (!left) err = run_say_late(run, patience != STK_NEVER, diag);
+        const int64_t blocked = foreign_sources_until(run);
+        const int64_t grace = run->ended + FOREIGN_SOURCE_NS; /* it may have waited for others */
+        const int64_t patience = blocked > grace ? blocked : grace;
+        const int64_t until = patience < deadline && blocked != STK_NEVER ? patience : deadline;
+        if (run_wait(run, &run->idle, until)) continue;
+        left = blocked <= until && blocked != STK_NEVER;
+        if (!left) err = run_say_late(run, blocked != STK_NEVER, diag);
     }
     stk_executor *ex = NULL;
     if (is_over(run)) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from queue import Empty, SimpleQueue
 
 from ._perf import log_queue, log_tasks, logger_for_info, perf
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from .. import _stoker
     from ._info import StageInfo
     from ._lanes import Lanes
+    from ._perf import Perf
 
 __all__ = ["Reporter"]
 
@@ -36,8 +38,8 @@ class Reporter:
         self._infos = infos
         self._watched = watched
         self._interval = interval
-        self._ended = threading.Event()
-        self._lock = threading.RLock()  # guards what follows.  Where Ctrl-C leaves it taken, its thread gets in again.
+        self._ended: SimpleQueue[None] = SimpleQueue()  # the collector may put into it, on any thread
+        self._lock = threading.RLock()  # guards what follows, not the log.  Where Ctrl-C leaves it taken, its thread gets in again.
         self._before: object = None  # the snapshot at the last report
         self._over = False
 
@@ -48,40 +50,47 @@ class Reporter:
 
     def cancel(self) -> None:
         """Ends the thread, and does not wait."""
-        self._ended.set()
+        self._ended.put(None)
 
     def end(self) -> None:
         """The totals, once."""
         self.cancel()
         with self._lock:
             over, self._over = self._over, True
-            logger = logger_for_info()
-            if over or logger is None:
-                return
-            if self._interval > 0:
-                self._report(logger)
-            self._log(logger, None)
+        logger = logger_for_info()
+        if over or logger is None:
+            return
+        if self._interval > 0:
+            self._report(logger)
+        self._log(logger, perf(self._run, self._infos))
 
     def _repeat(self) -> None:
         pause = max(self._interval, _LEAST_S)
         due = time.monotonic() + pause
-        while not self._ended.wait(max(0.0, due - time.monotonic())) and not self._run.ended():
+        while not self._ends_before(due) and not self._run.ended():
             due = max(due, time.monotonic()) + pause
-            with self._lock:
-                logger = logger_for_info()
-                if logger is not None and not self._over:
-                    self._report(logger)
+            logger = logger_for_info()
+            if logger is not None and not self._over:
+                self._report(logger)
+
+    def _ends_before(self, due: float) -> bool:
+        try:
+            self._ended.get(timeout=min(max(0.0, due - time.monotonic()), threading.TIMEOUT_MAX))
+        except Empty:
+            return False
+        return True
 
     def _report(self, logger: logging.Logger) -> None:
-        self._before = self._log(logger, self._before)
+        """What happened since the last report."""
+        with self._lock:
+            figures = perf(self._run, self._infos, self._before)
+            self._before = figures.snapshot
+        self._log(logger, figures)
         logger.info("[%d] %s", self._infos[0].pipeline_id, self._run.stats()["verdict"])
 
-    def _log(self, logger: logging.Logger, before: object) -> object:
-        """What happened since that snapshot; gives the next one."""
-        figures = perf(self._run, self._infos, before)
+    def _log(self, logger: logging.Logger, figures: Perf) -> None:
         hooked, queued = self._watched
         for info, tasks in () if hooked else figures.tasks:
             log_tasks(logger, info, tasks)
         for info, queue in () if queued else figures.queues:
             log_queue(logger, info, queue)
-        return figures.snapshot

@@ -104,7 +104,8 @@ static bool hear(int from, char *said, size_t *got)
 
 static const char *next(const char *word, const char *end)
 {
-    return word < end ? word + strlen(word) + 1 : end;
+    const char *behind = word < end ? word + strlen(word) + 1 : end;
+    return behind < end ? behind : end; /* the last word may lack its NUL */
 }
 
 /* What the words mean; those that are missing are "". */

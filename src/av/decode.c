@@ -204,7 +204,8 @@ static stk_err decode_part(stk_decoder *d, const part *p, stk_frames **out, stk_
     stk_av_call call;
     stk_av_enter(&call, &d->late_diag);
     err = decode(d, p, *out, &call);
-    if (!err) err = av_join_end(&d->join, *out, &call);
+    const stk_err joined = av_join_end(&d->join, *out, &call); /* what came before an error, too */
+    if (!err) err = joined;
     av_join_fini(&d->join);
     av_scale_end(&d->scale);
     if (err) {

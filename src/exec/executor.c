@@ -138,6 +138,15 @@ static void *work(void *arg)
     return NULL;
 }
 
+/* Where the system hides some, those that may be used exist all the same. */
+static bool exists(int32_t cpu)
+{
+    cpu_set_t usable;
+    if (cpu < 0 || cpu >= CPU_SETSIZE) return false;
+    if (cpu < sysconf(_SC_NPROCESSORS_CONF)) return true;
+    return !sched_getaffinity(0, sizeof(usable), &usable) && CPU_ISSET((size_t)cpu, &usable);
+}
+
 static stk_err check(const stk_executor_opts *o, stk_diag *diag)
 {
     if (o->num_threads < 0 || o->num_threads > STK_MAX_THREADS)
@@ -146,11 +155,9 @@ static stk_err check(const stk_executor_opts *o, stk_diag *diag)
                             (int)o->num_threads, STK_MAX_THREADS);
     if (o->nice < 0 || o->nice > 19)
         return stk_diag_set(diag, STK_EINVAL, "nice is %d: it must be from 0 to 19", (int)o->nice);
-    const long there = sysconf(_SC_NPROCESSORS_CONF), most = CPU_SETSIZE;
     for (size_t i = 0; i < o->num_cpus; i++)
-        if (o->cpus[i] < 0 || o->cpus[i] >= (there > 0 && there < most ? there : most))
-            return stk_diag_set(diag, STK_EINVAL, "processor %d does not exist: there are %ld",
-                                (int)o->cpus[i], there);
+        if (!exists(o->cpus[i]))
+            return stk_diag_set(diag, STK_EINVAL, "processor %d does not exist", (int)o->cpus[i]);
     if (o->name && strlen(o->name) > sizeof((stk_executor){0}.name) - 1)
         return stk_diag_set(diag, STK_EINVAL, "name '%s' is longer than 10 bytes", o->name);
     return STK_OK;

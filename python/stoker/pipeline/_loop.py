@@ -335,6 +335,9 @@ class Loop:
                 asyncio.create_task(stage.live(port, self), name=f"stoker-stage-{stage.index}")
                 for stage, port in zip(self.stages, ports, strict=True)
             ]
+            if self.failure is not None:  # before there was any
+                for life in lives:
+                    life.cancel()
             try:
                 if lives:
                     await asyncio.wait(lives)

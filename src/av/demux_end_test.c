@@ -99,17 +99,21 @@ static void what_was_passed_over_is_not_counted(void)
     bool cut;
     stk_packets *packets;
     stk_packets_info info;
-    stk_buffer *part = beginning(wav, 6, &all);
-    stk_demuxer *d = open_bytes(part);
+    stk_demuxer *d = open_bytes(wav);
+    CHECK_EQ(read_parts(d, &all, &cut), STK_OK);
+    mod_demuxer_free(&d);
+    const size_t some = all * 3 / 5; /* how long a packet is FFmpeg decides: 1.5 s are in these */
+    stk_buffer *part = beginning(wav, some, &all);
+    d = open_bytes(part);
     const stk_window window = {{1, 2}, {6, 10}};
     CHECK_EQ(mod_demuxer_read(d, STK_MEDIA_AUDIO, &window, NULL, &packets, NULL), STK_OK);
     mod_packets_unref(&packets);
     CHECK_EQ(read_parts(d, &n, &cut), STK_OK);
-    CHECK(n > 0 && n < 6);
+    CHECK(n > 0 && n < some);
 
     CHECK_EQ(mod_demuxer_read(d, STK_MEDIA_AUDIO, NULL, NULL, &packets, NULL), STK_OK);
     mod_packets_get_info(packets, &info); /* it is from the first one on */
-    CHECK(info.total == 6 && info.ends_early);
+    CHECK(info.total == some && info.ends_early);
     mod_packets_unref(&packets);
     mod_demuxer_free(&d);
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support import ok
+from support import ok, torch_module
 
 SETUP = """
 from stoker.dataloader import DataLoader, get_pytorch_dataloader
@@ -56,5 +56,5 @@ def test_a_failure_that_nobody_read():
 
 
 def test_a_dataloader_as_pytorchs():
-    pytest.importorskip("torch")
+    torch_module()
     ends_quietly("iter(get_pytorch_dataloader(list(range(10)), batch_size=2))")

@@ -168,7 +168,8 @@ def test_items_outlive_their_iterator():
     pipeline = chain(src=src)
     with pipeline.auto_stop():
         first = pipeline.get_item()
-    assert [type(x) for x in (first, *pipeline)].count(object) >= 2
+        until(lambda: pipeline.stats()["queues"][-1]["len"] == 3)
+    assert [type(x) for x in (first, *pipeline)].count(object) >= 4
 
 
 def test_none_is_an_item():

@@ -1,6 +1,7 @@
 #include "av/encoder.h"
 
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 
 #include <libavutil/pixdesc.h>
@@ -160,12 +161,24 @@ static stk_err find(const stk_encode_opts *o, const AVOutputFormat *format, enum
     return STK_OK;
 }
 
+/* Where root runs it, SVT-AV1 makes the thread that opens it one of real time (SCHED_FIFO), as
+ * would be all that this thread makes from then on: that is undone. */
+static int open_at_same_priority(AVCodecContext *context, AVDictionary **options)
+{
+    struct sched_param before;
+    const int policy = sched_getscheduler(0);
+    const bool known = policy >= 0 && !sched_getparam(0, &before);
+    const int rc = avcodec_open2(context, NULL, options);
+    if (known && sched_getscheduler(0) != policy) (void)sched_setscheduler(0, policy, &before);
+    return rc;
+}
+
 static stk_err open_codec(stk_encoder *e, const stk_encode_opts *o, stk_av_call *call)
 {
     AVDictionary *options = NULL;
     const char *name = e->context->codec->name; /* which a failure takes from the context */
     int rc = stk_av_options(o->options, &options);
-    if (rc >= 0) rc = avcodec_open2(e->context, NULL, &options);
+    if (rc >= 0) rc = open_at_same_priority(e->context, &options);
     const AVDictionaryEntry *unknown = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
     stk_err err = STK_OK;
     if (rc < 0)

@@ -199,17 +199,18 @@ static PyObject *plan_merge(PyObject *op, PyObject *args)
 
 static PyObject *plan_port(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {
-        "name",         "concurrency", "on_error", "max_failures", "max_failure_rate",
-        "shared_limit", "group",       NULL};
+    static char *names[] = {"name",         "concurrency",      "on_error",
+                            "max_failures", "max_failure_rate", "shared_limit",
+                            "group",        "in_order",         NULL};
     stk_stage_opts opts = {0};
     PyObject *on_error;
     long long max_failures;
-    int shared_limit;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "siULdpI:port", names, &opts.name,
+    int shared_limit, in_order;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "siULdpIp:port", names, &opts.name,
                                      &opts.concurrency, &on_error, &max_failures,
-                                     &opts.max_failure_rate, &shared_limit, &opts.group))
+                                     &opts.max_failure_rate, &shared_limit, &opts.group, &in_order))
         return NULL;
+    opts.order = in_order ? STK_ORDER_INPUT : STK_ORDER_COMPLETION;
     const int policy = ext_choice("on_error", on_error, policies);
     if (policy < 0) return NULL;
     opts.on_error = (stk_on_error)policy;

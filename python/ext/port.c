@@ -338,6 +338,24 @@ static PyObject *slip_set(PyObject *op, PyObject *value)
     Py_RETURN_NONE;
 }
 
+static PyObject *slip_release(PyObject *op, PyObject *unused)
+{
+    (void)unused;
+    Slip *self = (Slip *)op;
+    Py_XDECREF(slip_take(self));
+    if (!self->item) Py_RETURN_NONE;
+    Py_XDECREF(ext_item_take_value(self->item));
+    stk_item_clear(self->item);
+    Py_RETURN_NONE;
+}
+
+static PyObject *slip_restore(PyObject *op, PyObject *value)
+{
+    Slip *self = (Slip *)op;
+    if (self->item && !ext_item_set_value(state_of(op), self->item, Py_NewRef(value))) return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *slip_route(PyObject *op, PyObject *path)
 {
     if (!slip_send((Slip *)op, path)) return NULL;
@@ -401,6 +419,10 @@ static void slip_dealloc(PyObject *op)
 static PyMethodDef slip_methods[] = {
     {"set", slip_set, METH_O,
      PyDoc_STR("set($self, value, /)\n--\n\nIts result; None: it has none.")},
+    {"release", slip_release, METH_NOARGS,
+     PyDoc_STR("release($self, /)\n--\n\nKeeps its value alive no longer.")},
+    {"restore", slip_restore, METH_O,
+     PyDoc_STR("restore($self, value, /)\n--\n\nThat value goes on, as it is.")},
     {"route", slip_route, METH_O,
      PyDoc_STR("route($self, path, /)\n--\n\nIts value stays, and it goes down that path.")},
     {"fail", slip_fail, METH_VARARGS,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
 
 from lanes import Gate, chain, config, read, same
-from stoker.pipeline import TaskHook, build_pipeline
+from stoker.pipeline import AsyncQueue, TaskHook, build_pipeline
 from stoker.pipeline.defs import Disaggregate, Merge, PathVariants, Pipe, PipelineConfig, SinkConfig
 from support import pass_time
 
@@ -19,6 +20,10 @@ class Nothing(TaskHook):
     @asynccontextmanager
     async def task_hook(self, input_item=None):
         yield
+
+
+class Queue(AsyncQueue):
+    """One of the user's: it stands between the stages."""
 
 
 def uneven(x):
@@ -131,6 +136,29 @@ def test_paths_behind_what_expands():
         for y in twice(x):
             expected += list(twice(y)) if y > 0 else [y]
     assert list(chain(stages, src=range(NUM))) == expected
+
+
+async def late(x):
+    await asyncio.sleep(0.0005 * (x * 7 % 4))
+    return x
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("first", [1, 3])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"task_hook_factory": lambda info: [Nothing()]}, {"queue_class": Queue}],
+    ids=["plain", "hooks", "queues"],
+)
+def test_what_was_skipped_does_not_overtake_what_the_loop_has(options, first, threads):
+    paths = [[pipe(skips, first), pipe(late, 4)], [pipe(same)]]
+    pipeline = chain(
+        PathVariants(parity, paths), src=range(NUM), continuous=True, threads=threads, **options
+    )
+    expected = [x for x in range(NUM) if x % 2 or skips(x) is not None]
+    with pipeline.auto_stop():
+        for _ in range(2):
+            assert list(pipeline) == expected
 
 
 def test_disaggregate_in_paths():

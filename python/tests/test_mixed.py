@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
 from collections import Counter
@@ -231,6 +232,21 @@ def test_batches_group_by_planned_position(labelled):
     ]
     taken = begin(labelled).pipe(lambda s: None if s.id % 5 == 0 else s, **IN_ORDER).aggregate(12)
     assert [len(group) for group in results(taken)] == [12, 12, 12, 2]
+
+
+@pytest.mark.parametrize("order", [IN_ORDER, {"concurrency": 1}], ids=["input", "one"])
+def test_what_was_skipped_before_the_event_loop_keeps_its_place(order):
+    async def late(x):
+        await asyncio.sleep(0.0005 * (x * 7 % 4))
+        return x
+
+    kept = begin(range(48), continuous=True).pipe(lambda x: x if x % 5 and x % 7 else None, **IN_ORDER)
+    b = kept.pipe(late, **{"concurrency": 4, **order}).pipe(np.array, **IN_ORDER).batch(12)
+    p = b.add_sink(3).build(num_threads=2)
+    expected = [[i for i in range(k, k + 12) if i % 5 and i % 7] for k in range(0, 48, 12)]
+    with p.auto_stop():
+        for _ in range(2):
+            assert [np.from_dlpack(batch.image).tolist() for batch in p] == expected
 
 
 def test_shapes_that_differ_name_stage_and_sample(labelled):

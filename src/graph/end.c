@@ -90,7 +90,7 @@ static void free_in_flight(stk_run *run) STK_REQUIRES(run_role)
         if (n->kind == NODE_BATCH) batch_retire(n);
         if (n->kind == NODE_EXPAND) expand_retire(n);
         if (n->kind == NODE_ROUTE) route_retire(n);
-        if (n->kind == NODE_PORT) run_item_put(run, &n->port.error);
+        if (n->kind == NODE_PORT) port_retire(n);
     }
 }
 

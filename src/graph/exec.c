@@ -140,7 +140,7 @@ static void fail_item(lane *l, stage *s, stk_item *item, const stk_diag *diag)
     if (!item->failures) run_fail(item, s, diag);
 }
 
-void exec_stage(lane *l, stage *s, stk_item *item)
+static void exec_stage(lane *l, stage *s, stk_item *item)
 {
     if (item->state == ITEM_GAP && item->padding && s->plan->opts.on_error == STK_SUBSTITUTE) {
         item->padding = !substitute(l, s, item); /* ranks stay level */

@@ -218,7 +218,14 @@ void stk_items_free(stk_item **items, size_t n)
     }
     for (size_t i = 0; i < n; i++) item_clear_data(items[i]);
     run_lock(run);
-    for (size_t i = 0; i < n; i++) run_item_put(run, &items[i]);
-    run_unlock(run);
+    bool news = false;
+    for (size_t i = 0; i < n; i++) {
+        news |= port_returned(items[i]);
+        run_item_put(run, &items[i]);
+    }
+    if (news)
+        run_leave(run);
+    else
+        run_unlock(run);
     run_unref(run, (int)n);
 }

@@ -41,7 +41,8 @@ struct stk_item {
     item_state state;
     stk_source *source; /* borrowed from the plan; NULL behind a batch */
     int64_t id, epoch, index;
-    uint64_t seq;        /* place on its edge */
+    uint64_t seq;        /* place on its edge; of what a port holds: what was taken before it */
+    struct node *taker;  /* the port that took it and waits for it */
     uint64_t passed;     /* bit i: stage i ran it */
     struct stage *stage; /* that runs it, for random numbers and slots */
     failure *failures;

@@ -200,6 +200,8 @@ static edge *lower_port(stk_run *run, const stage_plan *p, edge *in)
 {
     stage *s = new_stage(run, "port", p, in);
     node *n = new_node(run, NODE_PORT, s, NULL);
+    n->port.holds = n->order == STK_ORDER_INPUT;
+    n->order = STK_ORDER_COMPLETION; /* of the puts */
     n->concurrency = s->concurrency = p->opts.concurrency ? p->opts.concurrency : 1;
     n->num_edges = 1;
     n->edges[0] = in;

@@ -10,7 +10,8 @@ static bool waits(const node *n, size_t k)
     return n->merge.marked[k] || n->lost >> k & 1 || edge_done(n->edges[k]);
 }
 
-bool merge_epoch_end(node *n)
+/* All inputs are at the end of theirs: one mark goes on. */
+static bool epoch_end(node *n) STK_REQUIRES(run_role)
 {
     bool any = false;
     for (size_t k = 0; k < n->num_edges; k++) {
@@ -114,7 +115,7 @@ bool merge_as_they_come(node *n)
 {
     bool moved = false;
     for (size_t k = 0; k < n->num_edges && k < STK_MAX_PATHS; k++) moved |= take_all(n, k);
-    return pass_failure(n) || merge_epoch_end(n) || moved;
+    return pass_failure(n) || epoch_end(n) || moved;
 }
 
 bool merge_settle(node *n)
@@ -122,12 +123,12 @@ bool merge_settle(node *n)
     if (n->plan->arrival) return merge_as_they_come(n);
     bool moved = false;
     for (;;) {
-        if (merge_epoch_end(n)) moved = true;
+        if (epoch_end(n)) moved = true;
         if (!all_known(n) || !edge_room(n->out)) return moved;
         size_t left = 0;
         for (size_t k = 0; k < n->num_edges; k++) left += !waits(n, k);
         if (left == 0) {
-            if (!merge_epoch_end(n)) return moved;
+            if (!epoch_end(n)) return moved;
             moved = true;
             continue;
         }

@@ -134,10 +134,10 @@ typedef struct node {
             uint64_t first, last;
         } route;
         struct {
-            bool done, told; /* no more puts; of the end */
-            bool want_out;
-            uint32_t want_in; /* bit k: input k */
-            stk_item *error;  /* of an input, for the output's end */
+            bool done, told, want_out, holds; /* no more puts; of the end; room; gaps in order */
+            uint32_t want_in;                 /* bit k: input k */
+            uint64_t num_held, taken, returned;
+            stk_item *head, *tail, *error; /* held; of an input, for the output's end */
         } port;
         struct {
             bool marked[STK_MAX_PATHS]; /* inputs at the end of their epoch */

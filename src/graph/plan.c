@@ -243,7 +243,6 @@ void stk_plan_port(stk_plan *plan, const stk_stage_opts *opts)
     stage_plan *s = add(plan, STAGE_PORT, "port", opts);
     if (!s) return;
     check_opts(plan, s);
-    s->opts.order = STK_ORDER_COMPLETION;
     if (s->opts.group == 0)
         fail(plan, STK_EINVAL, "stage '%s': a port needs a group that serves it", s->name);
 }

@@ -34,6 +34,7 @@ stk_item *run_item_get(stk_run *run)
     item->id = item->epoch = item->index = 0;
     item->passed = 0;
     item->stage = NULL;
+    item->taker = NULL;
     item->padding = item->substituted = item->is_batch = item->closing = false;
     item->more = 0;
     item->path = 0;

@@ -3,6 +3,8 @@
 #include "graph/steps.h"
 #include "graph/times.h"
 
+#define MAX_HELD 32768 /* by one port: as many as there are between a route and its join */
+
 static node *node_of(stk_run *run, size_t index)
 {
     for (size_t i = 0; i < run->num_nodes; i++) {
@@ -17,13 +19,74 @@ static bool over(const node *n)
     return n->failed || n->closed || n->port.done || run_cancelled(n->run);
 }
 
-/* A gap goes past the port, for which it needs room.  Its failures are counted before that: if they
- * are too many it stays, as the error behind all that was taken. */
+/* Nothing that was taken before it is still with the other runtime. */
+static bool is_due(const node *n, const stk_item *held)
+{
+    return held->seq <= n->port.returned || n->port.done;
+}
+
+static void hold(node *n, stk_item *item)
+{
+    item->seq = n->port.taken;
+    item->link = NULL;
+    if (n->port.tail)
+        n->port.tail->link = item;
+    else
+        n->port.head = item;
+    n->port.tail = item;
+    n->port.num_held++;
+}
+
+static stk_item *take_held(node *n)
+{
+    stk_item *item = n->port.head;
+    n->port.head = item->link;
+    if (!n->port.head) n->port.tail = NULL;
+    n->port.num_held--;
+    return item;
+}
+
+/* Gaps whose turn has come go on; at the end of an epoch they wait for its mark. */
+static bool let_go(node *n) STK_REQUIRES(run_role)
+{
+    bool moved = false;
+    while (n->port.head && is_due(n, n->port.head) && edge_room(n->out)) {
+        if (n->port.head->state == ITEM_MARK && !n->port.done) break;
+        stk_item *item = take_held(n);
+        if (item->state == ITEM_MARK)
+            run_item_put(n->run, &item); /* it was never put */
+        else
+            edge_deliver(n->out, item);
+        moved = true;
+    }
+    return moved;
+}
+
+bool port_returned(stk_item *item)
+{
+    node *n = item->taker;
+    item->taker = NULL;
+    if (!n) return false;
+    n->port.returned++;
+    return n->port.head && is_due(n, n->port.head);
+}
+
+/* For a put: gaps that are due go first. */
+static bool has_room(node *n) STK_REQUIRES(run_role)
+{
+    (void)let_go(n);
+    return edge_room(n->out);
+}
+
+/* A gap goes past the port, for which it needs room, or is held.  Its failures are counted before
+ * that: if they are too many it stays, as the error behind all that was taken. */
 static bool can_take(const node *n, size_t k)
 {
     const stk_item *head = edge_peek(n->edges[k]);
-    if (!head || (head->state == ITEM_GAP && !edge_room(n->out))) return false;
-    return head->state == ITEM_VALUE || head->state == ITEM_GAP;
+    if (!head) return false;
+    if (head->state == ITEM_GAP)
+        return n->port.holds ? n->port.num_held < MAX_HELD : edge_room(n->out);
+    return head->state == ITEM_VALUE;
 }
 
 /* The failure of a stage before this one waits here until the port has put all that it will. */
@@ -46,17 +109,27 @@ static stk_err take_locked(node *n, size_t k, size_t max, stk_item **items, size
         if (head && head->state == ITEM_GAP) run_judge(n->run, head);
         if (!can_take(n, k)) break;
         stk_item *item = edge_take(e);
-        if (item->state == ITEM_GAP)
-            edge_deliver(n->out, item);
-        else
+        if (item->state == ITEM_VALUE) {
+            n->port.taken++;
+            item->taker = n;
             items[(*num)++] = item;
+        }
+        else if (n->port.holds) {
+            hold(n, item);
+        }
+        else {
+            edge_deliver(n->out, item);
+        }
     }
     if (*num > 0) return STK_OK;
     stk_err err = end_input(n, k);
     if (err == STK_EAGAIN) n->port.want_in |= UINT32_C(1) << k;
     if (err != STK_EEPOCH) return err;
     stk_item *mark = edge_take(e);
-    run_item_put(n->run, &mark);
+    if (n->port.holds)
+        hold(n, mark);
+    else
+        run_item_put(n->run, &mark);
     return STK_EEPOCH;
 }
 
@@ -103,6 +176,7 @@ static void put_one(node *n, stk_item *item) STK_REQUIRES(run_role)
     item->passed |= UINT64_C(1) << s->index;
     if (item->state == ITEM_VALUE) s->items++;
     n->out->reserved++; /* put_result gives it back */
+    (void)port_returned(item);
     put_result(n, item);
 }
 
@@ -128,7 +202,7 @@ stk_err stk_port_put(stk_run *run, size_t index, stk_item **items, size_t num, i
         if (num > 0) node_learn(n, (double)busy / (double)num);
         count_times(&n->stages[0], items, num, busy);
         edge_widen(n->out);
-        while (*done < num && !n->failed && edge_room(n->out)) {
+        while (*done < num && !n->failed && has_room(n)) {
             put_one(n, items[*done]);
             items[(*done)++] = NULL;
         }
@@ -143,14 +217,22 @@ stk_err stk_port_put(stk_run *run, size_t index, stk_item **items, size_t num, i
     return err;
 }
 
+/* Gaps before the end of an epoch go first: all that is left of it is with somebody who lost it. */
+static bool can_mark(node *n) STK_REQUIRES(run_role)
+{
+    while (n->port.head && n->port.head->state == ITEM_GAP && edge_room(n->out))
+        edge_deliver(n->out, take_held(n));
+    return edge_room(n->out);
+}
+
 stk_err stk_port_mark(stk_run *run, size_t index, int64_t epoch)
 {
     if (run->generation != stk_fork_generation()) return STK_EFORK;
     node *n = node_of(run, index);
     if (!n) return STK_EINVAL;
     run_lock(run);
-    stk_err err = over(n) ? STK_ECANCELLED : edge_room(n->out) ? STK_OK : STK_EAGAIN;
-    stk_item *mark = err ? NULL : run_item_get(run);
+    stk_err err = over(n) ? STK_ECANCELLED : can_mark(n) ? STK_OK : STK_EAGAIN;
+    stk_item *mark = err ? NULL : n->port.head ? take_held(n) : run_item_get(run);
     n->port.want_out |= err == STK_EAGAIN;
     if (mark) {
         mark->state = ITEM_MARK;
@@ -220,12 +302,22 @@ static bool empty_input(node *n, size_t k) STK_REQUIRES(run_role)
     return moved;
 }
 
+static void drop_held(node *n) STK_REQUIRES(run_role)
+{
+    while (n->port.head) {
+        stk_item *item = take_held(n);
+        run_item_put(n->run, &item);
+    }
+}
+
 bool port_settle(node *n)
 {
-    if (!n->port.done || n->closed) return false;
-    bool moved = false;
+    if (n->closed) return false;
+    if (n->failed) drop_held(n);
+    bool moved = let_go(n);
+    if (!n->port.done) return moved;
     for (size_t k = 0; k < n->num_edges; k++) moved |= empty_input(n, k);
-    if (n->port.error && edge_room(n->out)) {
+    if (n->port.error && !n->port.head && edge_room(n->out)) {
         edge_append(n->out, n->port.error);
         n->port.error = NULL;
         moved = true;
@@ -233,10 +325,16 @@ bool port_settle(node *n)
     return moved;
 }
 
+void port_retire(node *n)
+{
+    drop_held(n);
+    run_item_put(n->run, &n->port.error);
+}
+
 static bool has_news(const node *n)
 {
     if (run_cancelled(n->run) || n->failed) return true;
-    if (n->port.want_out && edge_room(n->out)) return true;
+    if (n->port.want_out && edge_room(n->out)) return true; /* what is due has gone before it */
     for (size_t k = 0; k < n->num_edges; k++)
         if (n->port.want_in >> k & 1 && (can_take(n, k) || end_input(n, k) != STK_EAGAIN))
             return true;

@@ -141,7 +141,7 @@ void run_finish(task *t, lane *l)
 
 static bool inputs_done(const node *n)
 {
-    if (n->kind == NODE_PORT) return n->port.done && !n->port.error;
+    if (n->kind == NODE_PORT) return n->port.done && !n->port.error && !n->port.head;
     if (n->kind == NODE_SOURCE) return n->src.ended || (n->run->closed && n->running == 0);
     if (n->kind != NODE_JOIN && n->kind != NODE_MERGE) return edge_done(n->in);
     for (size_t k = 0; k < n->num_edges; k++)

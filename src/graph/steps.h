@@ -70,16 +70,16 @@ void route_retire(node *n) STK_REQUIRES(run_role);
 /* merge.c */
 bool merge_settle(node *n) STK_REQUIRES(run_role);
 bool merge_as_they_come(node *n) STK_REQUIRES(run_role); /* a failure last */
-bool merge_epoch_end(node *n) STK_REQUIRES(run_role);    /* all inputs are at the end of theirs */
 
 /* exec.c: without the lock */
 void task_exec(lane *l, task *t);
 void tally_took(tally *y, int64_t ns, size_t num); /* each of `num` items took that long */
-void exec_stage(lane *l, stage *s, stk_item *item);
 void *lane_state(lane *l, stage *s, stk_err *err, stk_diag *diag);
 
 /* port.c */
 bool port_settle(node *n) STK_REQUIRES(run_role);
+bool port_returned(stk_item *item) STK_REQUIRES(run_role); /* true: what was held may go on */
+void port_retire(node *n) STK_REQUIRES(run_role);
 uint64_t run_port_news(struct stk_run *run) STK_REQUIRES(run_role); /* groups to notify */
 void run_notify(struct stk_run *run, uint64_t groups);
 

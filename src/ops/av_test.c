@@ -62,7 +62,8 @@ static void forks_in_the_middle_of_loading(void)
 
     const pid_t child = fork();
     if (child == 0) {
-        alarm(100); /* the child ends, whatever it waits for */
+        alarm(100);                   /* the child ends, whatever it waits for */
+        (void)pthread_detach(thread); /* which is not there: TSan would miss that it is joined */
         name_module("/nonexistent/module.so");
         _exit(stk_av_get(NULL) ? 1 : 0);
     }

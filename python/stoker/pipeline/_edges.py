@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["CustomMerge", "QueueEdge"]
 
 _BURST: Final = 64  # slips of one take: what the engine gives at once
-_MAX_UNCLAIMED: Final = 4096  # identities of values that a queue may have dropped
+_MAX_UNCLAIMED: Final = 4096  # slips of values that a queue may have dropped
 
 
 class QueueEdge(LoopStage):
@@ -33,8 +33,8 @@ class QueueEdge(LoopStage):
         super().__init__()
         self.index = index
         self._queue = queue
-        # By the address of the value, the oldest first.
-        self._identities: OrderedDict[int, deque[tuple[int, int]]] = OrderedDict()
+        # Of what the queue has, by the address of the value, the oldest first.
+        self._slips: OrderedDict[int, deque[_stoker.Slip]] = OrderedDict()
 
     async def serve(self, port: Port, loop: Loop) -> None:
         ends = {
@@ -61,15 +61,16 @@ class QueueEdge(LoopStage):
             while got:  # what the queue has is its own: nothing here shall keep it alive
                 slip = got.pop()
                 value = slip.value
-                self._note(value, (slip.id, slip.epoch))
+                slip.release()
+                self._note(value, slip)
                 del slip
                 await self._queue.put(value)
                 del value
 
-    def _note(self, value: object, identity: tuple[int, int]) -> None:
-        self._identities.setdefault(id(value), deque()).append(identity)
-        if len(self._identities) > _MAX_UNCLAIMED + self._queue.qsize():
-            self._identities.popitem(last=False)
+    def _note(self, value: object, slip: _stoker.Slip) -> None:
+        self._slips.setdefault(id(value), deque()).append(slip)
+        if len(self._slips) > _MAX_UNCLAIMED + self._queue.qsize():
+            self._slips.popitem(last=False)
 
     def _room(self) -> int:
         """How many to take at once: those behind them stay where they are counted."""
@@ -82,19 +83,23 @@ class QueueEdge(LoopStage):
                 await port.mark(epoch)
                 epoch += 1
             else:
-                slip = port.slip(value, *self._identity(value, epoch))
+                slip = self._slip_of(value)
+                if slip is None:  # made by the queue
+                    slip = port.slip(value, -1, epoch)
+                else:
+                    slip.restore(value)
                 del value
                 await port.put([slip], 0.0)
                 del slip
 
-    def _identity(self, value: object, epoch: int) -> tuple[int, int]:
-        known = self._identities.get(id(value))
+    def _slip_of(self, value: object) -> _stoker.Slip | None:
+        known = self._slips.get(id(value))
         if not known:
-            return -1, epoch  # made by the queue
-        identity = known.popleft()
+            return None
+        slip = known.popleft()
         if not known:
-            del self._identities[id(value)]
-        return identity
+            del self._slips[id(value)]
+        return slip
 
 
 class CustomMerge(LoopStage):

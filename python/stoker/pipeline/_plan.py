@@ -137,7 +137,7 @@ class PlanMaker:
         """The user's queue behind the stage that was made last."""
         if self._queue_class is None:
             return
-        self._port(plan, info.stage_name, 1)
+        self._port(plan, info.stage_name, 1, in_order=True)
         self._foreign = True
         self._again(info)
         self._on_loop.queue(len(self.infos) - 1, self._queue_class(info, buffer_size=size))
@@ -150,7 +150,9 @@ class PlanMaker:
         on_error: str = "raise",
         allowed: int | Fraction = -1,
         shared: bool = False,
+        in_order: bool = False,
     ) -> None:
+        """`in_order`: a slip is put, or let go of, after those that were taken before it."""
         count, rate = _limits(allowed)
         plan.port(
             name=_short(name),
@@ -160,6 +162,7 @@ class PlanMaker:
             max_failure_rate=rate,
             shared_limit=shared,
             group=self._loop_number(),
+            in_order=in_order,
         )
 
     def _note(self, name: str, concurrency: int | None, *, log: bool = False) -> FailureLog | None:
@@ -351,7 +354,9 @@ class PlanMaker:
         skips, own = stage.on_error == "skip", stage.max_failures
         allowed = own if own is not None else -1
         shared = skips and own is None
-        self._port(plan, stage.name, stage.concurrency or 1, stage.on_error, allowed, shared)
+        concurrency = stage.concurrency or 1
+        in_order = concurrency == 1 or stage.output_order == "input"
+        self._port(plan, stage.name, concurrency, stage.on_error, allowed, shared, in_order)
         log = self._note(stage.name, stage.concurrency, log=True)
         self._on_loop.pipe(len(self.infos) - 1, stage, kind, log, hooks)
         return True
@@ -443,7 +448,7 @@ class PlanMaker:
         if not noted:
             self._again(info)
         if hooks:
-            self._port(plan, name, 1)
+            self._port(plan, name, 1, in_order=True)
             self._again(info)
             self._on_loop.pass_on(len(self.infos) - 1, hooks)
             self._foreign = True
@@ -460,7 +465,7 @@ class PlanMaker:
         text = locate(stage.router)[:199]
         router = make_router(stage.router, len(stage.paths), stage.batched, awaits)
         if awaits or hooks:
-            self._port(plan, stage.name, 1)
+            self._port(plan, stage.name, 1, in_order=True)
             self._on_loop.router(len(self.infos) - 1, router, awaits, not stage.batched, hooks, stage.name)
         elif not stage.batched:
             self._own(plan, _stoker.op_python("route", router, log, text), stage.name)

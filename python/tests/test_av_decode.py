@@ -197,7 +197,9 @@ def test_texts_of_filters(clip, wav):
     video, audio = demux_video(clip), demux_audio(wav, timestamp=("1/2", 1))
     assert get_filter_desc(video) == "format=pix_fmts=rgb24"
     assert get_filter_desc(audio) == "atrim=start=0.5:end=1.0,aformat=sample_fmts=fltp"
-    assert get_buffer_desc(video.codec) == "buffer=video_size=64x48:pix_fmt=yuv420p:time_base=1/12800:pixel_aspect=1/1"
+    assert get_buffer_desc(video.codec) == (
+        "buffer=video_size=64x48:pix_fmt=yuv420p:time_base=1/12800:pixel_aspect=1/1:frame_rate=25/1"
+    )
     assert get_buffer_desc(video.codec, label="x", pix_fmt="rgb24").startswith("buffer@x=video_size=64x48:pix_fmt=rgb24")
     assert get_abuffer_desc(audio.codec, label="y").startswith("abuffer@y=time_base=1/44100:sample_rate=44100:")
     for bad in (dict(scale_width="1"), dict(num_frames=0), dict(pad_mode="red", num_frames=1), dict(timestamp=3)):

@@ -28,7 +28,7 @@ from stoker.io import (
     demux_video,
 )
 
-from av import make, needs_ffmpeg
+from av import ffmpeg, make, needs_ffmpeg
 from support import ok
 
 pytestmark = needs_ffmpeg
@@ -317,6 +317,16 @@ def test_streaming_needs_a_limit(clip):
             next(demuxer.streaming_demux(7, num_packets=1))
         with pytest.raises(ValueError, match="at least one"):
             demuxer.streaming_demux([], num_packets=1)
+
+
+def test_streams_of_text_are_no_packets(clip, tmp_path):
+    text, path = tmp_path / "text.srt", tmp_path / "text.mkv"
+    text.write_text("1\n00:00:00,000 --> 00:00:01,000\nHello\n")
+    ffmpeg("-i", clip, "-i", text, "-map", "0:v", "-map", "1", "-c:v", "copy", path)
+    with Demuxer(path) as demuxer:
+        with pytest.raises(stoker.NotFoundError, match="stream 1 is neither audio nor video"):
+            next(demuxer.streaming_demux([0, 1], num_packets=1))
+        assert len(next(demuxer.streaming_demux([0], num_packets=7))[0]) == 7
 
 
 @pytest.mark.parametrize("window", [None, (0.5, 1)])

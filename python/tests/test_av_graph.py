@@ -114,6 +114,17 @@ def test_two_videos_side_by_side(clip, other):
     np.testing.assert_array_equal(array(frames)[:, 0], expected)
 
 
+def test_one_video_fades_into_another(clip):
+    """`xfade` wants a constant rate, which the input's description has to say."""
+    codec, frames = video(clip)
+    fade = "xfade=duration=0.4:offset=0.8,format=yuv420p"
+    desc = f"{get_buffer_desc(codec, label='a')}[a];{get_buffer_desc(codec, label='b')},hflip[b];[a][b]{fade},buffersink@both"
+    (both,) = run(desc, {"buffer@a": frames, "buffer@b": frames}, ["buffersink@both"])
+    expected = command([clip, clip], f"[1:v]hflip[b];[0:v][b]{fade}[x]", "[x]", "rawvideo", (72, 64))
+    assert both.frame_rate == (25, 1)
+    np.testing.assert_array_equal(array(both)[:, 0], expected)
+
+
 def test_frames_wait_for_those_of_the_other_input(clip):
     codec, frames = video(clip)
     desc = f"{get_buffer_desc(codec, label='a')}[a];{get_buffer_desc(codec, label='b')}[b];[a][b]vstack,buffersink"

@@ -22,6 +22,7 @@ from stoker.io import (
     decode_packets,
     demux_config,
     demux_video,
+    sample_decode_video,
 )
 
 from av import VIDEOS, decodable, ffmpeg, make, needs_ffmpeg, tone
@@ -295,6 +296,17 @@ def test_sizes_that_change(folder):
         assert next(plan).shape == (2, 60, 80, 3)
     with VideoReader(both, filter_desc="scale=w=32:h=24,format=rgb24") as reader:
         assert reader.get_frames_at(range(20)).shape == (20, 24, 32, 3)
+
+
+def test_a_frame_that_does_not_come_is_one_that_cannot_be_decoded(long, folder):
+    lost = folder / "lost.mkv"
+    ffmpeg("-i", long, "-c", "copy", "-bsf:v", "noise=drop=eq(key\\,1)*gt(n\\,0)", lost)
+    with VideoReader(lost) as reader:
+        n = len(reader)
+        with pytest.raises(stoker.CorruptError, match=f"of {n} frames did|could not be decoded"):
+            reader.get_frames_at(range(n))
+    with pytest.raises(stoker.CorruptError, match="did|could not be decoded"):
+        sample_decode_video(demux_video(lost), list(range(n)))
 
 
 def test_arguments(clip, folder):

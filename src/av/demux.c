@@ -355,9 +355,13 @@ stk_err mod_demuxer_read(stk_demuxer *d, stk_media media, const stk_window *wind
 static stk_err check_streams(const stk_demuxer *d, const int *streams, size_t n, stk_diag *diag)
 {
     if (!n) return stk_diag_set(diag, STK_EINVAL, "streaming needs at least one stream");
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         if (streams[i] < 0 || streams[i] >= (int)d->fc->nb_streams)
             return no_stream(d, streams[i], diag);
+        if (media_of(d->fc->streams[streams[i]]->codecpar->codec_type) == STK_MEDIA_NONE)
+            return stk_diag_set(diag, STK_ENOTFOUND, "%s: stream %d is neither audio nor video",
+                                d->input.name, streams[i]);
+    }
     return STK_OK;
 }
 

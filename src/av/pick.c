@@ -277,8 +277,8 @@ static stk_err decode_whole(picking *p, bool told, stk_av_call *call)
             err = stk_av_say(call, d->why.err, "none of %zu packets could be decoded: %s",
                              p->packets->n, d->why.text);
         else
-            err = stk_av_say(call, STK_ENOTFOUND, "there is no frame %zu, of %zu", p->indices[i],
-                             s.came);
+            err = stk_av_say(call, STK_ECORRUPT, "frame %zu did not come: %zu of %zu frames did",
+                             p->indices[i], s.came, p->index.num_shown);
     }
     return err ? err : give(p, p->n, call);
 }

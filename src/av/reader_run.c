@@ -200,5 +200,6 @@ stk_err av_run_missing(const av_run *run, size_t frame)
     if (d->failed && !r->next)
         return stk_av_say(run->call, d->why.err, "none of %zu packets could be decoded: %s",
                           r->index.n, d->why.text);
-    return stk_av_say(run->call, STK_ENOTFOUND, "there is no frame %zu, of %zu", frame, r->next);
+    return stk_av_say(run->call, STK_ECORRUPT, "frame %zu did not come: %zu of %zu frames did",
+                      frame, r->next, r->index.num_shown);
 }

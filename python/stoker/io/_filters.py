@@ -176,9 +176,10 @@ def get_buffer_desc(codec: VideoCodec, label: str | None = None, pix_fmt: str | 
         raise TypeError(f"codec must be a VideoCodec or an ImageCodec, not {type(codec).__name__}")
     num, den = codec.time_base
     wide, high = codec.sample_aspect_ratio
+    rate = ":frame_rate={}/{}".format(*codec.frame_rate) if codec.frame_rate else ""
     return (
         f"{_name('buffer', label)}=video_size={codec.width}x{codec.height}:pix_fmt={pix_fmt or codec.pix_fmt}"
-        f":time_base={num}/{den}:pixel_aspect={wide}/{high}"
+        f":time_base={num}/{den}:pixel_aspect={wide}/{high}{rate}"
     )
 
 

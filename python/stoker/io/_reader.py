@@ -182,8 +182,6 @@ class VideoReader:
         handle = self._handle
         try:
             return _stoker.av_plan_next(plan)
-        except NotFoundError as error:
-            raise IndexError(f"indices: {error}") from None
         finally:
             failed = _stoker.av_reader_stats(handle)["num_failed"]
             report(failed - self._reported)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from operator import index
 
 from .. import _stoker
-from ..errors import NotFoundError
 from ._codec import IMAGE
 from ._decode import make_decoder, report
 from ._filters import DEFAULT, get_video_filter_desc
@@ -58,10 +57,7 @@ def sample_decode_video(
     numbers = _numbers(indices, len(packets))
     desc = get_video_filter_desc() if filter_desc == DEFAULT else filter_desc
     decoder = make_decoder(packets._known(), desc, decode_config, strict, 0)
-    try:
-        handle = _stoker.av_decoder_pick(decoder, packets._take(), numbers)
-    except NotFoundError as error:
-        raise IndexError(f"indices: {error}") from None
+    handle = _stoker.av_decoder_pick(decoder, packets._take(), numbers)
     report(_stoker.av_frames_info(handle)["num_failed"])
     picked = range(len(numbers))
     return [ImageFrames._hold(_stoker.av_frames_pick(handle, (i,), IMAGE)) for i in picked]

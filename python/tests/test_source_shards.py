@@ -276,6 +276,26 @@ def test_damaged_entries_fail_alone(tmp_path, photos, compression):
     assert isinstance(failure, CorruptError) and failure.key == f"{path}/2.jpg"
 
 
+@pytest.mark.parametrize("kind", ["column", "label"])
+def test_damaged_columns_fail_alone(tmp_path, photos, kind):
+    data = sorted(photos.rglob("*.jpg"))[0].read_bytes()
+    members = []
+    for i in range(6):
+        members += [(f"{i}.jpg", data), (f"{i}.cls", b"1%d" % i), (f"{i}.txt", b"text %d" % i)]
+    path = write_zip(tmp_path / "a.zip", members, zipfile.ZIP_STORED)
+    damaged = bytearray(path.read_bytes())
+    damaged[damaged.index({"column": b"text 3", "label": b"13"}[kind]) + 1] ^= 1
+    path.write_bytes(damaged)
+    src = source.Zip(path, labels="cls", columns={"caption": "txt"})
+    assert src.count() == 6
+    found, pipeline = batches(src, on_error="skip")
+    assert np.asarray(found[0].label).tolist() == [10, 11, 12, 14, 15]
+    assert found[0]["caption"] == [f"text {i}" for i in (0, 1, 2, 4, 5)]
+    (failure,) = pipeline.failures()
+    assert isinstance(failure, CorruptError) and "wrong CRC-32" in str(failure)
+    assert failure.key == f"{path}/3.jpg"
+
+
 def test_entries_of_other_kinds_fail_alone(tmp_path, photos):
     data = sorted(photos.rglob("*.jpg"))[0].read_bytes()
     path = tmp_path / "a.zip"

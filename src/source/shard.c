@@ -88,6 +88,11 @@ static stk_err blame(stk_shard *s, const stk_diag *why)
     return STK_OK;
 }
 
+void stk_shard_name(const stk_shard *s, stk_diag *diag)
+{
+    if (!strstr(diag->text, s->path)) stk_diag_prefix(diag, "%s", s->path);
+}
+
 static stk_err begin(stk_shard *s, const stk_shard_spec *spec, span name)
 {
     stk_err err = make_room(s, spec);
@@ -209,7 +214,7 @@ typedef struct reader {
 } reader;
 
 static stk_err add_column(stk_shard *s, const stk_shard_spec *spec, size_t c, span ending,
-                          const stk_shard_member *m, const reader *r, stk_diag *diag)
+                          const stk_shard_member *m, const reader *r)
 {
     if (s->seen >> c & 1) return twice(s, spec->columns[c].name, ending);
     s->seen |= UINT64_C(1) << c;
@@ -225,9 +230,17 @@ static stk_err add_column(stk_shard *s, const stk_shard_spec *spec, size_t c, sp
     const size_t size = (size_t)bytes;
     char *text = stk_alloc(size + 1);
     if (!text) return STK_ENOMEM;
-    stk_err err = size ? r->read(r->ctx, m, text, diag) : STK_OK;
+    stk_diag why = {0};
+    stk_err err = size ? r->read(r->ctx, m, text, &why) : STK_OK;
     text[size] = 0;
-    if (!err) err = take_value(s, spec, c, text, size);
+    if (!err) {
+        err = take_value(s, spec, c, text, size);
+    }
+    else if (err != STK_ENOMEM && err != STK_ECANCELLED) {
+        why.err = err;
+        stk_shard_name(s, &why);
+        err = blame(s, &why);
+    }
     stk_free(text);
     return err;
 }
@@ -271,7 +284,7 @@ static size_t field_of(const stk_shard_spec *spec, span first, span last)
 }
 
 stk_err stk_shard_add(stk_shard *s, const stk_shard_spec *spec, const stk_shard_member *m,
-                      stk_shard_read_fn *read, void *ctx, stk_diag *diag)
+                      stk_shard_read_fn *read, void *ctx)
 {
     span stem, first, last;
     if (!split(m, &stem, &first, &last)) return STK_OK;
@@ -285,7 +298,7 @@ stk_err stk_shard_add(stk_shard *s, const stk_shard_spec *spec, const stk_shard_
     if (err) return err;
     if (field < spec->num_parts) return add_part(s, spec, field, first, m);
     const reader r = {read, ctx};
-    return add_column(s, spec, field - spec->num_parts, first, m, &r, diag);
+    return add_column(s, spec, field - spec->num_parts, first, m, &r);
 }
 
 stk_err stk_shard_end(stk_shard *s, const stk_shard_spec *spec, const stk_diag *why)

@@ -62,14 +62,16 @@ typedef struct stk_shard_member {
 /* Reads what a member holds, or stands for. */
 typedef stk_err stk_shard_read_fn(void *ctx, const stk_shard_member *m, void *dst, stk_diag *diag);
 
-/* Adds a regular member, in the archive's order; `read` is for those of columns.  STK_ENOMEM, and
- * what `read` says. */
+/* Adds a regular member, in the archive's order; `read` is for those of columns.  STK_ENOMEM and
+ * STK_ECANCELLED, also from `read`; what else `read` says is the sample's flaw. */
 STK_NODISCARD stk_err stk_shard_add(stk_shard *s, const stk_shard_spec *spec,
-                                    const stk_shard_member *m, stk_shard_read_fn *read, void *ctx,
-                                    stk_diag *diag);
+                                    const stk_shard_member *m, stk_shard_read_fn *read, void *ctx);
 
 /* Behind the last member: *why is what ended it early, or NULL; then that is a sample, too. */
 STK_NODISCARD stk_err stk_shard_end(stk_shard *s, const stk_shard_spec *spec, const stk_diag *why);
+
+/* Puts the shard's path before what *diag says, unless it is in there. */
+void stk_shard_name(const stk_shard *s, stk_diag *diag);
 
 void stk_shard_fini(stk_shard *s);
 size_t stk_shard_memory(const stk_shard *s, const stk_shard_spec *spec);

@@ -17,6 +17,13 @@ static stk_err read_text(void *ctx, const stk_shard_member *m, void *dst, stk_di
     return STK_OK;
 }
 
+/* A number of the caller's is what happens. */
+static stk_err fail_to_read(void *ctx, const stk_shard_member *m, void *dst, stk_diag *diag)
+{
+    (void)m, (void)dst;
+    return stk_diag_set(diag, *(stk_err *)ctx, "wrong CRC-32");
+}
+
 /* Members "name" or "name=data", separated by blanks, at offsets 100, 200... */
 static stk_err fill(stk_shard *s, const stk_shard_spec *spec, const char *members)
 {
@@ -33,7 +40,7 @@ static stk_err fill(stk_shard *s, const stk_shard_spec *spec, const char *member
             .name_size = strlen(m),
             .at = {.offset = offset += 100, .size = data ? strlen(data) : 7},
         };
-        err = stk_shard_add(s, spec, &member, read_text, data, NULL);
+        err = stk_shard_add(s, spec, &member, read_text, data);
     }
     return err ? err : stk_shard_end(s, spec, NULL);
 }
@@ -116,11 +123,32 @@ static void values_have_a_limit(void)
     stk_shard s = {.path = "a.tar"};
     const stk_shard_member m = {
         .name = "1.txt", .name_size = 5, .at = {.size = STK_SHARD_MAX_VALUE + 1}};
-    CHECK_EQ(stk_shard_add(&s, &labelled, &m, NULL, NULL, NULL), STK_OK);
+    CHECK_EQ(stk_shard_add(&s, &labelled, &m, NULL, NULL), STK_OK);
     CHECK_EQ(stk_shard_end(&s, &labelled, NULL), STK_OK);
     CHECK(strstr(flaw(&s, 0), "caption has 65537 bytes, the limit is 65536"));
     CHECK_EQ(s.samples[0].err, STK_ELIMIT);
     stk_shard_fini(&s);
+}
+
+static void a_member_that_cannot_be_read_is_a_flaw_of_its_sample(void)
+{
+    stk_shard s = {.path = "a.tar"};
+    const stk_shard_member picture = {.name = "1.jpg", .name_size = 5, .at = {.size = 7}};
+    const stk_shard_member number = {.name = "1.cls", .name_size = 5, .at = {.size = 1}};
+    stk_err what = STK_ECORRUPT;
+    CHECK_EQ(stk_shard_add(&s, &labelled, &picture, NULL, NULL), STK_OK);
+    CHECK_EQ(stk_shard_add(&s, &labelled, &number, fail_to_read, &what), STK_OK);
+    CHECK_EQ(stk_shard_end(&s, &labelled, NULL), STK_OK);
+    CHECK_EQ(s.num, 1);
+    CHECK(!strcmp(flaw(&s, 0), "a.tar: wrong CRC-32"));
+    CHECK_EQ(s.samples[0].err, STK_ECORRUPT);
+    stk_shard_fini(&s);
+    for (int i = 0; i < 2; i++) {
+        s = (stk_shard){.path = "a.tar"};
+        what = i ? STK_ENOMEM : STK_ECANCELLED;
+        CHECK_EQ(stk_shard_add(&s, &labelled, &number, fail_to_read, &what), what);
+        stk_shard_fini(&s);
+    }
 }
 
 static void what_ends_a_shard_is_a_sample(void)
@@ -148,5 +176,6 @@ static void without_memory(void)
 }
 
 TESTS(TEST(members_of_one_name_are_a_sample), TEST(the_first_ending_goes_before_the_last),
-      TEST(flaws_are_named), TEST(values_have_a_limit), TEST(what_ends_a_shard_is_a_sample),
-      TEST(without_memory))
+      TEST(flaws_are_named), TEST(values_have_a_limit),
+      TEST(a_member_that_cannot_be_read_is_a_flaw_of_its_sample),
+      TEST(what_ends_a_shard_is_a_sample), TEST(without_memory))

@@ -72,12 +72,6 @@ static void release_locked(struct shards *x) STK_REQUIRES(x->p.lock)
     stk_progress_fail_locked(&x->p, STK_EINVAL, &diag);
 }
 
-void stk_shards_name(const stk_shard *s, stk_err err, stk_diag *diag)
-{
-    const stk_diag why = *diag;
-    if (!strstr(why.text, s->path)) stk_diag_set(diag, err, "%s: %s", s->path, why.text);
-}
-
 static stk_err list_one(struct shards *x, stk_shard *s, stk_diag *diag)
 {
     stk_err err = x->list(s, &x->spec, &x->p.stop, diag);

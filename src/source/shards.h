@@ -21,9 +21,6 @@
 typedef stk_err stk_shards_list_fn(stk_shard *s, const stk_shard_spec *spec,
                                    const atomic_bool *stop, stk_diag *diag);
 
-/* Puts the shard's path before what *diag says, unless it is in there. */
-void stk_shards_name(const stk_shard *s, stk_err err, stk_diag *diag);
-
 /* `name`: of the class, "Tar"; it must live on. */
 stk_source *stk_shards_source(const char *name, stk_shards_list_fn *list,
                               const stk_shards_opts *opts, stk_diag *diag);

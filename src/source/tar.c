@@ -54,7 +54,7 @@ static stk_err list_members(stk_tar *t, struct archive *a, stk_shard *s, const s
         if (err) break;
         const stk_shard_member member = {
             .name = m.name, .name_size = m.name_size, .at = {.offset = m.offset, .size = m.size}};
-        err = stk_shard_add(s, spec, &member, read_member, a, diag);
+        err = stk_shard_add(s, spec, &member, read_member, a);
     }
     return err == STK_EEND ? STK_OK : err;
 }
@@ -70,7 +70,7 @@ static stk_err list(stk_shard *s, const stk_shard_spec *spec, const atomic_bool 
     err = refuse_packed(&a, size, diag);
     if (!err) err = stk_tar_at(read_at, &a, size, NULL, &t);
     if (!err) err = list_members(t, &a, s, spec, stop, diag);
-    if (err) stk_shards_name(s, err, diag);
+    if (err) stk_shard_name(s, diag);
     stk_tar_free(&t);
     close(a.fd);
     return err;

@@ -45,7 +45,7 @@ static stk_err add_entry(struct archive *a, size_t i, stk_shard *s, const stk_sh
         .index = i,
         .flaw = err ? diag : NULL,
     };
-    return stk_shard_add(s, spec, &member, read_entry, a, diag);
+    return stk_shard_add(s, spec, &member, read_entry, a);
 }
 
 static stk_err list(stk_shard *s, const stk_shard_spec *spec, const atomic_bool *stop,
@@ -63,7 +63,7 @@ static stk_err list(stk_shard *s, const stk_shard_spec *spec, const atomic_bool 
         else
             err = add_entry(&a, i, s, spec, diag);
     }
-    if (err) stk_shards_name(s, err, diag);
+    if (err) stk_shard_name(s, diag);
     stk_zip_free(&a.zip);
     close(a.fd);
     return err;

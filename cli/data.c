@@ -1,46 +1,33 @@
 #include "data.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <stoker/image.h>
 #include <stoker/tar.h>
 #include <stoker/zip.h>
 
-typedef struct file {
-    const char *path;
-    int fd;
-    uint64_t at; /* of read_on */
-} file;
+#include "file.h"
 
-static stk_err read_at(void *ctx, uint64_t offset, void *dst, size_t size, stk_diag *diag)
-{
-    const file *f = ctx;
-    for (size_t got = 0; got < size;) {
-        const ssize_t n = pread(f->fd, (char *)dst + got, size - got, (off_t)(offset + got));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return stk_diag_errno(diag, errno, "read %s", f->path);
-        if (n == 0) return stk_diag_set(diag, STK_EIO, "%s: it has become shorter", f->path);
-        got += (size_t)n;
-    }
-    return STK_OK;
-}
+/* Bytes from where the last ones ended. */
+typedef struct reading {
+    file *f;
+    uint64_t at;
+} reading;
 
 static stk_err read_on(void *ctx, void *dst, size_t size, size_t *got, stk_diag *diag)
 {
-    file *f = ctx;
+    reading *r = ctx;
     ssize_t n;
-    do n = pread(f->fd, dst, size, (off_t)f->at);
+    do n = pread(r->f->fd, dst, size, (off_t)r->at);
     while (n < 0 && errno == EINTR);
     *got = n < 0 ? 0 : (size_t)n;
-    f->at += *got;
-    return n < 0 ? stk_diag_errno(diag, errno, "read %s", f->path) : STK_OK;
+    r->at += *got;
+    return n < 0 ? stk_diag_errno(diag, errno, "read %s", r->f->path) : STK_OK;
 }
 
 /* Of a format whose header needs no FFmpeg; the head may be cut. */
@@ -119,7 +106,7 @@ static stk_err count_members(stk_tar **t, data_facts *d, stk_diag *diag)
 static stk_err look_tar(file *f, data_facts *d, stk_diag *diag)
 {
     stk_tar *t;
-    const stk_err err = stk_tar_at(read_at, f, d->bytes, NULL, &t);
+    const stk_err err = stk_tar_at(file_read_at, f, d->bytes, NULL, &t);
     if (err) return stk_diag_set(diag, err, "%s", stk_err_str(err));
     return count_members(&t, d, diag);
 }
@@ -145,17 +132,18 @@ static stk_err unpack(stk_stream *s, data_facts *d, uint8_t head[512], stk_diag 
 static stk_err look_packed(file *f, data_facts *d, stk_diag *diag)
 {
     uint8_t head[512];
+    reading r = {.f = f};
     stk_stream *s;
     stk_tar *t;
-    stk_err err = stk_stream_from(read_on, f, NULL, &s);
+    stk_err err = stk_stream_from(read_on, &r, NULL, &s);
     if (err) return stk_diag_set(diag, err, "%s", stk_err_str(err));
     err = unpack(s, d, head, diag);
     stk_stream_free(&s);
     if (err != STK_EAGAIN) return err;
 
     d->kind = DATA_TAR;
-    f->at = 0;
-    err = stk_stream_from(read_on, f, NULL, &s);
+    r.at = 0;
+    err = stk_stream_from(read_on, &r, NULL, &s);
     if (!err) err = stk_tar_from(&s, NULL, &t);
     if (!err) return count_members(&t, d, diag);
     stk_stream_free(&s);
@@ -166,9 +154,9 @@ static stk_err look_packed(file *f, data_facts *d, stk_diag *diag)
 static stk_err look_columns(file *f, data_facts *d, stk_diag *diag)
 {
     uint8_t head[6], tail[6] = {0};
-    stk_err err = read_at(f, 0, head, sizeof(head), diag);
+    stk_err err = file_read_at(f, 0, head, sizeof(head), diag);
     if (!err && d->bytes >= 2 * sizeof(tail))
-        err = read_at(f, d->bytes - sizeof(tail), tail, sizeof(tail), diag);
+        err = file_read_at(f, d->bytes - sizeof(tail), tail, sizeof(tail), diag);
     if (err) return err;
     const bool parquet = d->kind == DATA_PARQUET, stream = head[0] == 0xff;
     if (parquet ? !is_parquet(tail + 2) : !stream && memcmp(tail, "ARROW1", sizeof(tail)) != 0)
@@ -178,7 +166,7 @@ static stk_err look_columns(file *f, data_facts *d, stk_diag *diag)
 
 static stk_err look_zip(file *f, data_facts *d, stk_diag *diag)
 {
-    const stk_zip_input in = {.size = d->bytes, .read = read_at, .ctx = f};
+    const stk_zip_input in = {.size = d->bytes, .read = file_read_at, .ctx = f};
     stk_zip *zip;
     stk_err err = stk_zip_new(&in, NULL, &zip, diag);
     if (err) return err;
@@ -218,15 +206,11 @@ static stk_err look(file *f, data_facts *d, stk_diag *diag)
 stk_err data_look(const char *path, data_facts *out, stk_diag *diag)
 {
     *out = (data_facts){0};
-    file f = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    struct stat st;
-    stk_err err = STK_OK;
-    if (f.fd < 0) return STK_OK;
-    if (!fstat(f.fd, &st) && S_ISREG(st.st_mode)) {
-        out->bytes = (uint64_t)st.st_size;
-        err = look(&f, out, diag);
-    }
-    close(f.fd);
+    file f;
+    if (!file_open(&f, path)) return STK_OK;
+    out->bytes = f.size;
+    const stk_err err = look(&f, out, diag);
+    file_close(&f);
     return err;
 }
 

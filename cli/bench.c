@@ -143,11 +143,12 @@ const command bench_command = {
     .about =
         "Reads each image under DIR, decodes a part of it to SIZE x SIZE, with random\n"
         "crops and flips, and makes batches; folders in DIR are classes.  DIR may be a tar\n"
-        "or zip archive, or a folder of such shards.  Of a folder of video or sound, it takes\n"
-        "a clip at a random place of each file, which needs FFmpeg.  Prints images a second, CPU "
-        "time,\n"
-        "memory, what each stage did, and which one holds up the others.  Ctrl-C ends it,\n"
-        "and prints what was measured.",
+        "or zip archive, or a folder of such shards.  Of video or sound, in folders or shards,\n"
+        "it takes a clip at a random place of each file, which needs FFmpeg; without it, WAV\n"
+        "files are decoded at their own rate.  What most files are, by the endings of their\n"
+        "names, is loaded; --kind says otherwise.  Prints images a second, CPU time, memory,\n"
+        "what each stage did, and which one holds up the others.  Ctrl-C ends it, and prints\n"
+        "what was measured.",
     .min_args = 1,
     .max_args = 1,
     .options = options,

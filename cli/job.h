@@ -22,7 +22,9 @@ typedef struct job {
     int64_t columns, rows;  /* of a sheet */
     int64_t frames, stride; /* of a clip of video */
     int64_t seconds, rate;  /* of a clip of sound */
-    sample_kind kind;       /* what job_plan found */
+    int wanted;             /* a sample_kind; KIND_NONE: what most files are */
+    bool images_first;      /* then images, if there are any */
+    sample_kind kind;       /* what job_plan takes */
 } job;
 
 /* What every option is when it is not given. */
@@ -39,12 +41,13 @@ extern const job job_defaults;
     {"threads", OPTION_INT, "N", offsetof(job, threads), 0, 1024, "decoding threads; 0: one for each processor (0)"}
 
 #define JOB_RUN_OPTIONS                                                                                                       \
+    {"kind", OPTION_CHOICE, KIND_WORDS, offsetof(job, wanted), 0, 0, "what is loaded (what most files are)"},                 \
     {"size", OPTION_INT, "N", offsetof(job, size), 1, 65500, "width and height of the decoded images (224)"},                 \
     {"batch", OPTION_INT, "N", offsetof(job, batch), 1, 65536, "images or clips in a batch (64; of video 8)"},                \
     {"frames", OPTION_INT, "N", offsetof(job, frames), 1, 1024, "of a clip of video (16)"},                                   \
     {"stride", OPTION_INT, "N", offsetof(job, stride), 1, 65536, "from one frame of a clip to the next (2)"},                 \
     {"seconds", OPTION_INT, "N", offsetof(job, seconds), 1, 86400, "of a clip of sound (4)"},                                 \
-    {"rate", OPTION_INT, "N", offsetof(job, rate), 1, 768000, "that sound is resampled to, in Hz (16000)"},                   \
+    {"rate", OPTION_INT, "N", offsetof(job, rate), 1, 768000, "that FFmpeg resamples sound to, in Hz (16000)"},               \
     JOB_IMAGE_OPTIONS,                                                                                                        \
     {"reads", OPTION_INT, "N", offsetof(job, reads), 1, 64, "files read at once (16)"},                                       \
     {"epochs", OPTION_INT, "N", offsetof(job, epochs), 1, INT32_MAX, "passes over the images (1)"},                           \

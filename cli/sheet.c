@@ -88,6 +88,7 @@ static int run(int argc, char **argv)
     stk_diag diag = {0};
     int code = EXIT_FINE;
     j.on_error = STK_SKIP;
+    j.images_first = true;
     if (!command_parse(&sheet_command, &argc, &argv, &j, &code)) return code;
 
     const int64_t longest = j.columns > j.rows ? j.columns : j.rows;

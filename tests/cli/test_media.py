@@ -4,8 +4,10 @@ import json
 import os
 import shutil
 import subprocess
+import wave
 
 import pytest
+from conftest import picture
 
 FFMPEG = shutil.which("ffmpeg")
 needs_ffmpeg = pytest.mark.skipif(
@@ -144,4 +146,111 @@ def test_sheets_show_images(stoker, clip, tmp_path):
 def test_bench_without_ffmpeg(stoker, tmp_path):
     (tmp_path / "clip.mp4").write_bytes(b"x")
     done = stoker("bench", tmp_path, env={**os.environ, "STOKER_AV_MODULE": "/nonexistent.so"})
+    assert done.returncode == 3 and "STOKER_AV_MODULE: /nonexistent.so" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def sounds(clip):
+    """The clip's sound in three formats, by ending."""
+    paths = {ending: clip.with_suffix(f".{ending}") for ending in ("flac", "wav", "mp3")}
+    for path in paths.values():
+        subprocess.run([FFMPEG, "-v", "error", "-i", clip, "-vn", path], check=True, timeout=100)
+    return paths
+
+
+def shard(path, members):
+    """An archive, by the ending of `path`, of files by their names in it."""
+    folder = path.parent / f"of-{path.name}"
+    for name, file in members.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, folder / name)
+    shutil.make_archive(str(path.with_suffix("")), path.suffix[1:], folder)
+    shutil.rmtree(folder)
+    return path
+
+
+def loaded(done):
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    [decoder] = [stage["name"] for stage in found["stages"] if stage["name"].startswith("decode")]
+    return found["kind"], decoder, found["images"]
+
+
+@needs_ffmpeg
+@pytest.mark.parametrize("ending", ["tar", "zip"])
+def test_bench_of_shards_of_video(stoker, clip, tmp_path, ending):
+    words = tmp_path / "words"
+    words.write_text("{}")
+    for k in range(2):
+        members = {f"{k}{i}.{e}": clip if e == "MP4" else words for i in range(3) for e in ("MP4", "json")}
+        shard(tmp_path / f"{k}.{ending}", members)
+    words.unlink()
+    options = ["--json", "--size", 32, "--frames", 4]
+    assert loaded(stoker("bench", tmp_path / f"0.{ending}", *options)) == ("video", "decode_video", 3)
+    assert loaded(stoker("bench", tmp_path, *options)) == ("video", "decode_video", 6)
+    assert "decode_video" in stoker("plan", tmp_path).stdout
+
+
+@needs_ffmpeg
+@pytest.mark.parametrize("ending", ["tar", "zip"])
+def test_bench_of_shards_of_sound(stoker, sounds, tmp_path, ending):
+    shard(tmp_path / f"a.{ending}", {"x/0.flac": sounds["flac"], "x/1.wav": sounds["wav"]})
+    shard(tmp_path / f"b.{ending}", {"2.mp3": sounds["mp3"]})
+    options = ["--json", "--seconds", 1, "--rate", 8000]
+    assert loaded(stoker("bench", tmp_path / f"a.{ending}", *options)) == ("audio", "decode_audio", 2)
+    assert loaded(stoker("bench", tmp_path, *options)) == ("audio", "decode_audio", 3)
+
+
+@needs_ffmpeg
+def test_a_shard_that_cannot_be_read_decides_nothing(stoker, clip, tmp_path):
+    (tmp_path / "a.tar").write_text("no archive")
+    shard(tmp_path / "b.tar", {"0.mp4": clip})
+    done = stoker("bench", tmp_path, "--json", "--size", 32, "--on-error", "skip")
+    found = json.loads(done.stdout)
+    assert (found["kind"], found["images"], found["failed"]) == ("video", 1, 1)
+    assert "a.tar" in found["failures"][0]["key"]
+
+
+@needs_ffmpeg
+def test_what_most_files_are_decides(stoker, clip, tmp_path):
+    options = ["--json", "--size", 32, "--frames", 4, "--seconds", 1]
+    shutil.copy(clip, tmp_path / "1.mp4")
+    picture(20, 20, 1).save(tmp_path / "thumb.png")
+    assert loaded(stoker("bench", tmp_path, *options)) == ("image", "decode_image", 1)
+    for kind in ("video", "image", "audio"):  # sound: no file has an ending of it
+        done = stoker("bench", tmp_path, *options, "--kind", kind)
+        assert json.loads(done.stdout)["kind"] == kind and done.returncode == (kind == "audio")
+    shutil.copy(clip, tmp_path / "2.m4v")
+    assert loaded(stoker("bench", tmp_path, *options)) == ("video", "decode_video", 2)
+    assert stoker("sheet", tmp_path, tmp_path / "sheet.png").returncode == 0, "a sheet shows images"
+
+
+@needs_ffmpeg
+def test_files_below_folders_count(stoker, clip, tmp_path):
+    picture(20, 20, 1).save(tmp_path / "logo.png")
+    for name in ("a/1.wmv", "a/2.flv", "b/3.3gp"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(clip, tmp_path / name)
+    done = stoker("bench", tmp_path, "--json", "--size", 32)
+    assert loaded(done) == ("video", "decode_video", 3) and json.loads(done.stdout)["classes"] == 2
+    assert stoker("bench", tmp_path, "--json", "--kind", "image", "--size", 32).stdout.count('"images": 1,') == 1
+
+
+def write_wav(path, rate):
+    with wave.open(str(path), "wb") as file:
+        file.setparams((2, 2, rate, 0, "NONE", ""))
+        file.writeframes(bytes(4 * rate * 2))
+
+
+def test_wav_needs_no_ffmpeg(stoker, tmp_path):
+    without = {"env": {**os.environ, "STOKER_AV_MODULE": "/nonexistent.so"}}
+    for name in ("a", "b"):
+        write_wav(tmp_path / f"{name}.wav", 11025)
+    options = ["--json", "--seconds", 1]
+    assert loaded(stoker("bench", tmp_path, *options, **without)) == ("audio", "decode_wav", 2)
+    (tmp_path / "shards").mkdir()
+    archive = shard(tmp_path / "shards/s.tar", {"0.wav": tmp_path / "a.wav"})
+    assert loaded(stoker("bench", archive, *options, **without)) == ("audio", "decode_wav", 1)
+    (tmp_path / "c.flac").write_bytes(b"")
+    done = stoker("bench", tmp_path, *options, **without)
     assert done.returncode == 3 and "STOKER_AV_MODULE: /nonexistent.so" in done.stderr

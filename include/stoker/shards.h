@@ -17,8 +17,9 @@
 STK_BEGIN
 
 /* What one part of a sample is: the member with one of these endings, without regard to case.  The
- * ending is what comes behind the name's first dot, or behind its last: both "seg.png" and "png"
- * find 0001.seg.png. */
+ * ending is what comes behind the name's first dot; where no member of the sample has it there,
+ * what comes behind the last: "seg.png" finds 0001.seg.png, and so does "png" without a 0001.png.
+ */
 typedef struct stk_shard_part {
     const char *name; /* of the batch's field; NULL: "image" */
     /* separated by '|'; NULL: "jpg|jpeg|jpe|png|webp|avif|bmp|gif|tif|tiff" */

@@ -109,6 +109,16 @@ def test_several_files_a_sample(tmp_path, photos):
     assert np.asarray(batch.image).shape[:3] == np.asarray(batch["mask"]).shape[:3] == (1, 16, 16)
 
 
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0]])
+def test_members_that_nobody_asked_for_are_left_alone(tmp_path, photos, Shards, kind, order):
+    data = sorted(photos.rglob("*.jpg"))[0].read_bytes()
+    members = [("1.jpg", data), ("1.seg.png", b"?"), ("1.mask.png", b"?"), ("1.cls", b"7"), ("1.old.cls", b"?")]
+    make = {"tar": write, "zip": write_zip}[kind]
+    path = make(tmp_path / f"a.{kind}", [members[i] for i in order])
+    (batch,), _ = batches(Shards(path, labels="cls"))
+    assert batch.key == [f"{path}/1.jpg"] and np.asarray(batch.label).tolist() == [7]
+
+
 def test_ranks_share_samples(Shards, shards):
     paths, files = shards
     seen = []

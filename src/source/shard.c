@@ -12,8 +12,17 @@ typedef struct span {
     size_t size;
 } span;
 
+/* What the last sample has for a part, or for a column, so far. */
+typedef struct stk_shard_field {
+    bool found;
+    bool by_last; /* by the ending behind its last dot: one by its first takes its place */
+    bool several; /* of those */
+    stk_shard_flaw flaw;
+} stk_shard_field;
+
 void stk_shard_fini(stk_shard *s)
 {
+    stk_free(s->fields);
     stk_free(s->samples);
     stk_free(s->extents);
     stk_free(s->endings);
@@ -77,15 +86,19 @@ static span span_of(const char *text)
 }
 
 /* The first flaw stays. */
-static stk_err blame(stk_shard *s, const stk_diag *why)
+static stk_err blame(stk_shard *s, stk_shard_flaw *flaw, const stk_diag *why)
 {
-    stk_shard_sample *last = &s->samples[s->num - 1];
-    if (last->flaw) return STK_OK;
-    stk_err err = keep(s, span_of(why->text), &last->flaw);
+    if (flaw->text) return STK_OK;
+    stk_err err = keep(s, span_of(why->text), &flaw->text);
     if (err) return err;
-    last->err = why->err;
-    last->os_error = why->os_error;
+    flaw->err = why->err;
+    flaw->os_error = why->os_error;
     return STK_OK;
+}
+
+static size_t num_fields(const stk_shard_spec *spec)
+{
+    return spec->num_parts + spec->num_columns;
 }
 
 void stk_shard_name(const stk_shard *s, stk_diag *diag)
@@ -98,7 +111,12 @@ static stk_err begin(stk_shard *s, const stk_shard_spec *spec, span name)
     stk_err err = make_room(s, spec);
     size_t at = 0;
     if (!err && name.size) err = keep(s, name, &at);
+    if (!err && !s->fields) {
+        s->fields = stk_alloc_zero(num_fields(spec), sizeof(*s->fields));
+        if (!s->fields) err = STK_ENOMEM;
+    }
     if (err) return err;
+    memset(s->fields, 0, num_fields(spec) * sizeof(*s->fields));
     s->samples[s->num] = (stk_shard_sample){.name = at};
     for (size_t p = 0; p < spec->num_parts; p++) {
         s->extents[s->num * spec->num_parts + p].size = STK_SHARD_NONE;
@@ -106,31 +124,41 @@ static stk_err begin(stk_shard *s, const stk_shard_spec *spec, span name)
     }
     for (size_t c = 0; c < spec->num_columns; c++)
         s->values[s->num * spec->num_columns + c] = spec->columns[c].is_text ? 0 : -1;
-    s->seen = 0;
     s->num++;
     return STK_OK;
 }
 
-static stk_err lacks(stk_shard *s, const char *field, const char *endings)
+static const char *name_of(const stk_shard_spec *spec, size_t f)
 {
-    stk_diag why;
-    stk_diag_set(&why, STK_ECORRUPT, "%s/%s: there is no member for %s (.%s)", s->path,
-                 s->pool + s->samples[s->num - 1].name, field, endings);
-    return blame(s, &why);
+    return f < spec->num_parts ? spec->parts[f].name : spec->columns[f - spec->num_parts].name;
 }
 
-/* The last sample gets no more members. */
+static const char *endings_of(const stk_shard_spec *spec, size_t f)
+{
+    return f < spec->num_parts ? spec->parts[f].endings
+                               : spec->columns[f - spec->num_parts].endings;
+}
+
+/* The last sample gets no more members.  What it has and is wrong goes before what it lacks. */
 static stk_err finish(stk_shard *s, const stk_shard_spec *spec)
 {
-    stk_err err = STK_OK;
-    if (!s->num) return STK_OK;
-    const stk_shard_extent *extents = &s->extents[(s->num - 1) * spec->num_parts];
-    for (size_t p = 0; p < spec->num_parts && !err; p++)
-        if (extents[p].size == STK_SHARD_NONE)
-            err = lacks(s, spec->parts[p].name, spec->parts[p].endings);
-    for (size_t c = 0; c < spec->num_columns && !err; c++)
-        if (!(s->seen >> c & 1)) err = lacks(s, spec->columns[c].name, spec->columns[c].endings);
-    return err;
+    if (!s->num || !s->fields) return STK_OK;
+    const size_t n = num_fields(spec);
+    stk_shard_sample *last = &s->samples[s->num - 1];
+    for (size_t f = 0; f < n && !last->flaw.text; f++)
+        if (!s->fields[f].several) last->flaw = s->fields[f].flaw;
+    for (size_t f = 0; f < n && !last->flaw.text; f++) {
+        const stk_shard_field *field = &s->fields[f];
+        if (field->found && !field->several) continue;
+        stk_diag why;
+        stk_diag_set(&why, STK_ECORRUPT,
+                     field->found ? "%s/%s: several members could be %s (.%s), and none has just "
+                                    "that ending"
+                                  : "%s/%s: there is no member for %s (.%s)",
+                     s->path, s->pool + last->name, name_of(spec, f), endings_of(spec, f));
+        return blame(s, &last->flaw, &why);
+    }
+    return STK_OK;
 }
 
 static bool has(const char *endings, span ending)
@@ -143,22 +171,22 @@ static bool has(const char *endings, span ending)
     }
 }
 
-static stk_err twice(stk_shard *s, const char *field, span ending)
+static stk_err twice(stk_shard *s, const stk_shard_spec *spec, size_t f, span ending)
 {
     stk_diag why;
     stk_diag_set(&why, STK_ECORRUPT, "%s/%s: .%.*s is a second member for %s", s->path,
-                 s->pool + s->samples[s->num - 1].name, (int)ending.size, ending.at, field);
-    return blame(s, &why);
+                 s->pool + s->samples[s->num - 1].name, (int)ending.size, ending.at,
+                 name_of(spec, f));
+    return blame(s, &s->fields[f].flaw, &why);
 }
 
 static stk_err add_part(stk_shard *s, const stk_shard_spec *spec, size_t p, span ending,
                         const stk_shard_member *m)
 {
     const size_t i = (s->num - 1) * spec->num_parts + p;
-    if (s->extents[i].size != STK_SHARD_NONE) return twice(s, spec->parts[p].name, ending);
     s->extents[i] = m->at;
     stk_err err = keep(s, ending, &s->endings[i]);
-    return !err && m->flaw ? blame(s, m->flaw) : err;
+    return !err && m->flaw ? blame(s, &s->fields[p].flaw, m->flaw) : err;
 }
 
 static bool is_space(char c)
@@ -190,12 +218,13 @@ static stk_err take_value(stk_shard *s, const stk_shard_spec *spec, size_t c, ch
                           size_t size)
 {
     int64_t *value = &s->values[(s->num - 1) * spec->num_columns + c];
+    stk_shard_flaw *flaw = &s->fields[spec->num_parts + c].flaw;
     stk_diag why;
     if (!spec->columns[c].is_text) {
         if (number_of(text, size, value)) return STK_OK;
         stk_diag_set(&why, STK_ECORRUPT, "%s/%s: %s is no whole number: \"%.40s\"", s->path,
                      s->pool + s->samples[s->num - 1].name, spec->columns[c].name, text);
-        return blame(s, &why);
+        return blame(s, flaw, &why);
     }
     if (strlen(text) == size) {
         size_t at = 0;
@@ -205,7 +234,7 @@ static stk_err take_value(stk_shard *s, const stk_shard_spec *spec, size_t c, ch
     }
     stk_diag_set(&why, STK_ECORRUPT, "%s/%s: %s is no text: it has a NUL", s->path,
                  s->pool + s->samples[s->num - 1].name, spec->columns[c].name);
-    return blame(s, &why);
+    return blame(s, flaw, &why);
 }
 
 typedef struct reader {
@@ -213,19 +242,18 @@ typedef struct reader {
     void *ctx;
 } reader;
 
-static stk_err add_column(stk_shard *s, const stk_shard_spec *spec, size_t c, span ending,
+static stk_err add_column(stk_shard *s, const stk_shard_spec *spec, size_t c,
                           const stk_shard_member *m, const reader *r)
 {
-    if (s->seen >> c & 1) return twice(s, spec->columns[c].name, ending);
-    s->seen |= UINT64_C(1) << c;
-    if (m->flaw) return blame(s, m->flaw);
+    stk_shard_flaw *flaw = &s->fields[spec->num_parts + c].flaw;
+    if (m->flaw) return blame(s, flaw, m->flaw);
     const uint64_t bytes = m->at.form == STK_PIECE_DEFLATED ? m->at.unpacked : m->at.size;
     if (bytes > STK_SHARD_MAX_VALUE) {
         stk_diag why;
         stk_diag_set(&why, STK_ELIMIT, "%s/%s: %s has %llu bytes, the limit is %zu", s->path,
                      s->pool + s->samples[s->num - 1].name, spec->columns[c].name,
                      (unsigned long long)bytes, STK_SHARD_MAX_VALUE);
-        return blame(s, &why);
+        return blame(s, flaw, &why);
     }
     const size_t size = (size_t)bytes;
     char *text = stk_alloc(size + 1);
@@ -239,7 +267,7 @@ static stk_err add_column(stk_shard *s, const stk_shard_spec *spec, size_t c, sp
     else if (err != STK_ENOMEM && err != STK_ECANCELLED) {
         why.err = err;
         stk_shard_name(s, &why);
-        err = blame(s, &why);
+        err = blame(s, flaw, &why);
     }
     stk_free(text);
     return err;
@@ -266,21 +294,24 @@ static bool goes_on(const stk_shard *s, span stem)
     return strlen(name) == stem.size && !memcmp(name, stem.at, stem.size);
 }
 
-/* Part `p` < num_parts, or column p - num_parts; their sum: none. */
-static size_t field_of(const stk_shard_spec *spec, span first, span last)
+/* Part `f` < num_parts, or column f - num_parts; their sum: none. */
+static size_t field_of(const stk_shard_spec *spec, span ending)
 {
     size_t f = 0;
-    for (size_t k = 0; k < 2; k++) {
-        const span ending = k ? last : first;
-        for (f = 0; f < spec->num_parts; f++)
-            if (has(spec->parts[f].endings, ending)) break;
-        if (f == spec->num_parts)
-            while (f < spec->num_parts + spec->num_columns &&
-                   !has(spec->columns[f - spec->num_parts].endings, ending))
-                f++;
-        if (f < spec->num_parts + spec->num_columns) return f;
-    }
+    while (f < num_fields(spec) && !has(endings_of(spec, f), ending)) f++;
     return f;
+}
+
+/* Whether the last sample takes another member for a field: one by its name's last ending only
+ * where there is none. */
+static bool takes(stk_shard_field *f, bool by_last)
+{
+    if (f->found && by_last) {
+        f->several = f->by_last;
+        return false;
+    }
+    *f = (stk_shard_field){.found = true, .by_last = by_last};
+    return true;
 }
 
 stk_err stk_shard_add(stk_shard *s, const stk_shard_spec *spec, const stk_shard_member *m,
@@ -288,23 +319,32 @@ stk_err stk_shard_add(stk_shard *s, const stk_shard_spec *spec, const stk_shard_
 {
     span stem, first, last;
     if (!split(m, &stem, &first, &last)) return STK_OK;
-    const size_t field = field_of(spec, first, last);
-    if (field == spec->num_parts + spec->num_columns) return STK_OK;
+    size_t f = field_of(spec, first);
+    const bool by_last = f == num_fields(spec);
+    if (by_last) f = field_of(spec, last);
+    if (f == num_fields(spec)) return STK_OK;
     stk_err err = STK_OK;
     if (!goes_on(s, stem)) {
         err = finish(s, spec);
         if (!err) err = begin(s, spec, stem);
     }
     if (err) return err;
-    if (field < spec->num_parts) return add_part(s, spec, field, first, m);
+    stk_shard_field *field = &s->fields[f];
+    if (field->found && !field->by_last && !by_last) return twice(s, spec, f, first);
+    if (!takes(field, by_last)) return STK_OK;
+    if (f < spec->num_parts) return add_part(s, spec, f, first, m);
     const reader r = {read, ctx};
-    return add_column(s, spec, field - spec->num_parts, first, m, &r);
+    return add_column(s, spec, f - spec->num_parts, m, &r);
 }
 
 stk_err stk_shard_end(stk_shard *s, const stk_shard_spec *spec, const stk_diag *why)
 {
     stk_err err = finish(s, spec);
-    if (err || !why) return err;
-    err = begin(s, spec, (span){"", 0});
-    return err ? err : blame(s, why);
+    if (!err && why) {
+        err = begin(s, spec, (span){"", 0});
+        if (!err) err = blame(s, &s->samples[s->num - 1].flaw, why);
+    }
+    stk_free(s->fields);
+    s->fields = NULL;
+    return err;
 }

@@ -27,11 +27,16 @@ typedef struct stk_shard_extent {
     stk_piece_form form;
 } stk_shard_extent;
 
-typedef struct stk_shard_sample {
-    size_t name; /* in the pool: what its members have in common */
-    size_t flaw; /* in the pool: why it cannot be read; 0: it can */
+/* Why something cannot be read; all zero: it can. */
+typedef struct stk_shard_flaw {
+    size_t text; /* in the pool */
     stk_err err; /* the same for programs */
     int os_error;
+} stk_shard_flaw;
+
+typedef struct stk_shard_sample {
+    size_t name; /* in the pool: what its members have in common */
+    stk_shard_flaw flaw;
 } stk_shard_sample;
 
 typedef struct stk_shard {
@@ -43,7 +48,7 @@ typedef struct stk_shard {
     int64_t *values;           /* [room][num_columns]: a number, or the text's place in the pool */
     char *pool;                /* strings, each with its NUL; begins with an empty one */
     size_t pool_size, pool_room;
-    uint64_t seen; /* columns of the last sample */
+    struct stk_shard_field *fields; /* of the last sample; gone behind the end */
 
     /* The source's own. */
     bool listed;

@@ -52,7 +52,7 @@ static const char *name(const stk_shard *s, size_t i)
 
 static const char *flaw(const stk_shard *s, size_t i)
 {
-    return s->pool + s->samples[i].flaw;
+    return s->pool + s->samples[i].flaw.text;
 }
 
 static void members_of_one_name_are_a_sample(void)
@@ -89,6 +89,25 @@ static void the_first_ending_goes_before_the_last(void)
     stk_shard_fini(&s);
 }
 
+/* Whichever comes first; its flaws do not count, either. */
+static void a_last_ending_gives_way_to_a_first(void)
+{
+    stk_shard s;
+    CHECK_EQ(fill(&s, &labelled,
+                  "1.mask.png 1.jpg 1.seg.png 1.old.cls=x 1.cls=4 1.txt=a 1.x.txt=b "
+                  "2.png 2.a.png 2.b.png 2.cls=5 2.old.cls=6 2.x.txt=a 2.y.txt=b 2.txt=c "
+                  "3.x.jpg 3.x.cls=7 3.x.txt=d"),
+             STK_OK);
+    CHECK_EQ(s.num, 3);
+    for (size_t i = 0; i < 3; i++) CHECK(!*flaw(&s, i));
+    CHECK_EQ(s.extents[0].offset, 200);
+    CHECK(!strcmp(s.pool + s.endings[0], "jpg") && !strcmp(s.pool + s.endings[1], "png"));
+    CHECK(s.values[0] == 4 && s.values[2] == 5 && s.values[4] == 7);
+    CHECK(!strcmp(s.pool + s.values[1], "a") && !strcmp(s.pool + s.values[3], "c"));
+    CHECK(!strcmp(s.pool + s.endings[2], "x.jpg") && !strcmp(s.pool + s.values[5], "d"));
+    stk_shard_fini(&s);
+}
+
 static void flaws_are_named(void)
 {
     static const struct {
@@ -105,6 +124,11 @@ static void flaws_are_named(void)
         {"1.jpg 1.cls=-9223372036854775809 1.txt=a", "no whole number", &labelled},
         {"1.jpg 1.cls=99999999999999999999 1.txt=a", "no whole number", &labelled},
         {"1.jpg 1.cls=1 1.cls=1 1.txt=a", ".cls is a second member for label", &labelled},
+        {"1.a.png 1.b.png 1.c.png",
+         "a.tar/1: several members could be image (.jpg|png), and none has just that ending",
+         &image},
+        {"1.jpg 1.a.txt=a 1.b.txt=b 1.cls=1", "several members could be caption (.txt)", &labelled},
+        {"1.jpg 1.a.cls=x 1.txt=a", "label is no whole number", &labelled},
         {"1.jpg", "there is no member for mask (.seg.png)", &masked},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -113,7 +137,7 @@ static void flaws_are_named(void)
         CHECK_EQ(s.num, 1);
         if (!strstr(flaw(&s, 0), cases[i].text)) fprintf(stderr, "  %s\n", flaw(&s, 0));
         CHECK(strstr(flaw(&s, 0), cases[i].text));
-        CHECK_EQ(s.samples[0].err, STK_ECORRUPT);
+        CHECK_EQ(s.samples[0].flaw.err, STK_ECORRUPT);
         stk_shard_fini(&s);
     }
 }
@@ -126,7 +150,7 @@ static void values_have_a_limit(void)
     CHECK_EQ(stk_shard_add(&s, &labelled, &m, NULL, NULL), STK_OK);
     CHECK_EQ(stk_shard_end(&s, &labelled, NULL), STK_OK);
     CHECK(strstr(flaw(&s, 0), "caption has 65537 bytes, the limit is 65536"));
-    CHECK_EQ(s.samples[0].err, STK_ELIMIT);
+    CHECK_EQ(s.samples[0].flaw.err, STK_ELIMIT);
     stk_shard_fini(&s);
 }
 
@@ -141,7 +165,7 @@ static void a_member_that_cannot_be_read_is_a_flaw_of_its_sample(void)
     CHECK_EQ(stk_shard_end(&s, &labelled, NULL), STK_OK);
     CHECK_EQ(s.num, 1);
     CHECK(!strcmp(flaw(&s, 0), "a.tar: wrong CRC-32"));
-    CHECK_EQ(s.samples[0].err, STK_ECORRUPT);
+    CHECK_EQ(s.samples[0].flaw.err, STK_ECORRUPT);
     stk_shard_fini(&s);
     for (int i = 0; i < 2; i++) {
         s = (stk_shard){.path = "a.tar"};
@@ -158,8 +182,8 @@ static void what_ends_a_shard_is_a_sample(void)
     CHECK_EQ(stk_shard_end(&s, &image, &why), STK_OK);
     CHECK_EQ(s.num, 1);
     CHECK(!*name(&s, 0) && !strcmp(flaw(&s, 0), "a.tar: broken"));
-    CHECK_EQ(s.samples[0].err, STK_EIO);
-    CHECK_EQ(s.samples[0].os_error, 5);
+    CHECK_EQ(s.samples[0].flaw.err, STK_EIO);
+    CHECK_EQ(s.samples[0].flaw.os_error, 5);
     stk_shard_fini(&s);
 }
 
@@ -176,6 +200,6 @@ static void without_memory(void)
 }
 
 TESTS(TEST(members_of_one_name_are_a_sample), TEST(the_first_ending_goes_before_the_last),
-      TEST(flaws_are_named), TEST(values_have_a_limit),
+      TEST(a_last_ending_gives_way_to_a_first), TEST(flaws_are_named), TEST(values_have_a_limit),
       TEST(a_member_that_cannot_be_read_is_a_flaw_of_its_sample),
       TEST(what_ends_a_shard_is_a_sample), TEST(without_memory))

@@ -240,10 +240,10 @@ static stk_err piece(void *params, int64_t id, size_t part, stk_piece *out, stk_
     if (!s || part >= x->spec.num_parts)
         return stk_diag_set(diag, STK_EINVAL, "%s: there is no such sample", x->name);
     const stk_shard_sample *sample = &s->samples[k];
-    if (sample->flaw) {
-        stk_diag_set(diag, sample->err, "%s", s->pool + sample->flaw);
-        if (diag) diag->os_error = sample->os_error;
-        return sample->err;
+    if (sample->flaw.text) {
+        stk_diag_set(diag, sample->flaw.err, "%s", s->pool + sample->flaw.text);
+        if (diag) diag->os_error = sample->flaw.os_error;
+        return sample->flaw.err;
     }
     const stk_shard_extent *e = &s->extents[k * x->spec.num_parts + part];
     *out = (stk_piece){s->path, e->offset, e->size, e->form, e->unpacked, e->crc};

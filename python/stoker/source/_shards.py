@@ -88,7 +88,8 @@ class Tar(_Shards):
     `shards`: a path or several, in this order; in a text {000..146} and {a,b} stand for several, and
     where it has *, ? or [ it is a pattern of the shell, whose files are sorted by name.
     `files`: the ending of the member to read, several with | between; a mapping gives a sample several
-    parts, with one geometry, as those of List.  An ending is what follows the name's first dot, or its last.
+    parts, with one geometry, as those of List.  An ending is what follows the name's first dot; where no
+    member of the sample has it there, what follows the last: "png" takes 1.mask.png only without a 1.png.
     `labels`: the ending of a member that is a whole number: batch.label, int64.
     `columns`: texts of small members (64 KiB at most), by field; (ending, int) is a whole number.
     The order's options are as in Directory.

@@ -7,7 +7,9 @@
  * It opens what it was given and nothing else: a playlist that names other files or addresses is
  * refused, unless the options name the protocols that may be used.
  *
- * Threads: one at a time; a second one is told STK_EAGAIN.  stk_demuxer_cancel: any.
+ * Threads: one at a time; a second one is told STK_EAGAIN.  stk_demuxer_cancel: any.  So may
+ * stk_demuxer_best, _num_streams and _get_info be called, which say what was known when the last
+ * call on the demuxer ended.
  */
 #ifndef STK_AV_DEMUX_H
 #define STK_AV_DEMUX_H

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,6 +18,7 @@ from stoker.io import (
     apply_bsf,
     convert_frames,
     decode_packets,
+    demux_config,
     demux_video,
     load_video,
 )
@@ -68,6 +70,16 @@ def test_one_thread_consumes(clip):
 
         at_once(*[take] * 4)
         assert sorted(results, key=str) == [5, None, None, None]
+
+
+class Piecewise:
+    """A file of a few kilobytes at a time."""
+
+    def __init__(self, data):
+        self.file = io.BytesIO(data)
+
+    def read(self, n):
+        return self.file.read(min(n, 4096))
 
 
 class Slow:
@@ -159,6 +171,74 @@ def test_many_threads_on_one_demuxer(clip):
 
         at_once(*[read] * 4)
         assert len(demuxer.demux_video()) == 50
+
+
+@pytest.fixture(scope="module")
+def growing(tmp_path_factory):
+    """A transport stream of video, in which more streams begin one after the other, and how many there are."""
+    folder, data = tmp_path_factory.mktemp("growing"), b""
+    for i in range(8):
+        options = ["-c:v", "mpeg2video", "-mpegts_start_pid", 0x100 + 4 * i, "-output_ts_offset", i / 5]
+        data += make(folder / "part.ts", *options, seconds=0.2 if i else 2, audio=i > 3).read_bytes()
+    return data, 12
+
+
+SHORT_PROBE = {"format": "mpegts", "format_options": {"probesize": "20000", "analyzeduration": "100000"}}
+
+
+def test_streams_that_appear_while_others_ask(growing):
+    data, count = growing
+    config = demux_config(**SHORT_PROBE)
+    current = [Demuxer(Piecewise(data), demux_config=config)]
+    reading = threading.Event()
+    reading.set()
+    seen = set()
+
+    def ask():
+        while reading.is_set():
+            demuxer = current[0]
+            seen.update([demuxer.audio_stream_index, demuxer.video_stream_index])
+
+    def read():
+        try:
+            for _ in range(30):
+                current[0] = Demuxer(Piecewise(data), demux_config=config)
+                for _ in current[0].streaming_demux(0, num_packets=100):
+                    pass
+        finally:
+            reading.clear()
+
+    at_once(ask, ask, ask, read)
+    assert seen <= set(range(-1, count))
+    with pytest.raises(stoker.NotFoundError, match=f"stream {count}, of {count}"):
+        next(current[0].streaming_demux(count, num_packets=1))
+
+
+def test_streams_are_those_of_the_last_call(growing):
+    data, _ = growing
+    file = Piecewise(data)
+    demuxer = Demuxer(file, demux_config=demux_config(**SHORT_PROBE))
+    told, read = [], file.read
+
+    def ask(n):
+        told.append(demuxer.has_audio())
+        return read(n)
+
+    file.read = ask
+    demuxer.demux_video()
+    assert told and not any(told)
+    assert demuxer.has_audio()
+
+
+def test_streams_are_told_while_another_thread_reads(slow):
+    with Demuxer(slow) as demuxer, ThreadPoolExecutor(1) as pool:
+        slow.slow = True
+        first = pool.submit(demuxer.demux_video)
+        assert slow.inside.wait(WATCHDOG_S)
+        assert (demuxer.has_audio(), demuxer.audio_stream_index, demuxer.video_stream_index) == (False, -1, 0)
+        slow.slow = False
+        slow.leave.set()
+        assert len(first.result()) == 50
 
 
 def test_many_threads_on_one_decoder(clip):

@@ -20,8 +20,22 @@ static bool enter(stk_demuxer *d, stk_diag *diag)
     return false;
 }
 
+/* Reading may add streams, and find out more of those that there are. */
+static void publish(stk_demuxer *d)
+{
+    const AVFormatContext *fc = d->fc;
+    const int audio = av_find_best_stream(d->fc, AVMEDIA_TYPE_AUDIO, -1, -1, NULL, 0);
+    const int video = av_find_best_stream(d->fc, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
+    atomic_store_explicit(&d->known.num_streams, (int)fc->nb_streams, memory_order_relaxed);
+    atomic_store_explicit(&d->known.audio, audio < 0 ? -1 : audio, memory_order_relaxed);
+    atomic_store_explicit(&d->known.video, video < 0 ? -1 : video, memory_order_relaxed);
+    atomic_store_explicit(&d->known.bit_rate, fc->bit_rate, memory_order_relaxed);
+    atomic_store_explicit(&d->known.duration, fc->duration, memory_order_relaxed);
+}
+
 static void leave(stk_demuxer *d)
 {
+    publish(d);
     atomic_flag_clear_explicit(&d->busy, memory_order_release);
 }
 
@@ -116,6 +130,7 @@ stk_err stk_demuxer_start(stk_demuxer *d, stk_diag *diag)
         if (rc < 0) err = stk_demuxer_fail(d, &call, rc, "Failed to open the input");
     }
     if (!err && stk_demuxer_count_from_start(d)) err = stk_av_say(&call, STK_ENOMEM, "no memory");
+    if (!err) publish(d);
     stk_av_leave(&call);
     av_dict_free(&d->options);
     return err;
@@ -207,13 +222,13 @@ static stk_media media_of(enum AVMediaType type)
 
 int mod_demuxer_best(const stk_demuxer *d, stk_media media)
 {
-    const int i = av_find_best_stream(d->fc, type_of(media), -1, -1, NULL, 0);
-    return i < 0 ? -1 : i;
+    const atomic_int *best = media == STK_MEDIA_AUDIO ? &d->known.audio : &d->known.video;
+    return atomic_load_explicit(best, memory_order_relaxed);
 }
 
 int mod_demuxer_num_streams(const stk_demuxer *d)
 {
-    return (int)d->fc->nb_streams;
+    return atomic_load_explicit(&d->known.num_streams, memory_order_relaxed);
 }
 
 static stk_err no_stream(const stk_demuxer *d, int stream, stk_diag *diag)
@@ -224,9 +239,11 @@ static stk_err no_stream(const stk_demuxer *d, int stream, stk_diag *diag)
 
 void mod_demuxer_get_info(const stk_demuxer *d, stk_demuxer_info *out)
 {
-    *out = (stk_demuxer_info){.bit_rate = d->fc->bit_rate};
-    snprintf(out->format, sizeof(out->format), "%s", d->fc->iformat->name);
-    if (d->fc->duration > 0) out->duration = (stk_ratio){d->fc->duration, AV_TIME_BASE};
+    const int64_t duration = atomic_load_explicit(&d->known.duration, memory_order_relaxed);
+    *out = (stk_demuxer_info){.bit_rate =
+                                  atomic_load_explicit(&d->known.bit_rate, memory_order_relaxed)};
+    snprintf(out->format, sizeof(out->format), "%s", d->fc->iformat->name); /* never changes */
+    if (duration > 0) out->duration = (stk_ratio){duration, AV_TIME_BASE};
 }
 
 /* A time of a stream in seconds; not known where it is none, or no number that fits. */

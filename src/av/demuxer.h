@@ -2,9 +2,18 @@
 #ifndef STK_AV_DEMUXER_H
 #define STK_AV_DEMUXER_H
 
+#include <stdatomic.h>
+
 #include "av/call.h"
 #include "av/input.h"
 #include "av/packet_list.h"
+
+/* What is known of the input, for threads that ask while another one reads: as the last call left
+ * it. */
+typedef struct stk_demuxer_known {
+    atomic_int num_streams, audio, video; /* the best ones; -1: none */
+    _Atomic int64_t bit_rate, duration;   /* as FFmpeg has them */
+} stk_demuxer_known;
 
 typedef struct stk_tally stk_tally; /* what was read of a stream: demux_end.c */
 
@@ -14,6 +23,8 @@ struct stk_demuxer {
     bool nested;      /* the input may name others */
     const char *by;   /* protocols that open an address, and nothing else; NULL: none */
     const AVInputFormat *format;
+
+    stk_demuxer_known known;
 
     atomic_flag busy; /* guards everything below; see the header */
     AVFormatContext *fc;

@@ -1,6 +1,6 @@
-/* The lists that the paths of a batched router made of one batch, joined to one list again, in the
- * order of the paths.  The parts of a batch have its id, and come in the order of
- * their paths.  What a stage on a path holds back comes with a later batch, or alone at the end. */
+/* The lists that the paths of a batched router made of one batch, joined to one list again.  The
+ * parts of a batch have its id, and come in the order of their paths.  What a stage on a path holds
+ * back comes with a later batch, or alone at the end. */
 #include "lane.h"
 
 typedef struct concat {

@@ -238,8 +238,8 @@ def test_a_blocked_source_does_not_hold_up_stop():
             begin = time.monotonic()
         pipeline.stop()
         assert time.monotonic() - begin < 5
-        threading.Timer(0.2, go.set).start()
         print("main ends")
+        threading.Timer(0.2, go.set).start()
         """
     )
     assert out == "main ends\nsource ends\n"

@@ -112,7 +112,7 @@ typedef struct stk_mix_opts {
 
 /*
  * mixup, cutmix: batch to batch: each sample is mixed with the one before it, the first with the
- * last, by one share, lam, that is drawn for the batch (by its number and its epoch).
+ * last, by one share, lam, that is drawn for the batch (by its number, its epoch and its rank).
  *
  * Without num_classes the batch gets the labels of those partners as "label_b" (if it has labels),
  * and lam as "lam", float32 (n,).  With it, labels of integers (n,) or float32 (n, num_classes)

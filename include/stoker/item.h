@@ -94,7 +94,8 @@ STK_API stk_source *stk_item_source(const stk_item *item);
 STK_API STK_NODISCARD stk_err stk_item_become(stk_item *item, stk_source *source, int64_t id);
 
 /* Four random words for (seed of the source, epoch, id, index, stage, n): the same in every
- * run.  `n` selects one of 2^32 blocks of four. */
+ * run.  Of a batch the id is its number within its rank, and the seed is the source's for batches.
+ * `n` selects one of 2^32 blocks of four. */
 STK_API void stk_item_random(const stk_item *item, uint32_t n, uint32_t out[4]);
 
 /* True when nobody wants the result any more: a long op may return STK_ECANCELLED. */

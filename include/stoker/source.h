@@ -29,6 +29,8 @@ typedef struct stk_source_env {
 typedef struct stk_source_class {
     const char *name;
     uint64_t (*seed)(const void *params); /* NULL: 0 */
+    /* For ops of batches, which are numbered within a rank; NULL: the same. */
+    uint64_t (*batch_seed)(const void *params);
 
     /* One pass over all epochs; copies *env. */
     stk_err (*open)(void *params, const stk_source_env *env, void **cursor, stk_diag *diag);
@@ -84,7 +86,8 @@ STK_API void *stk_source_params(const stk_source *s);
  * last step, that is a gap.  A substitute waits until the listing is complete. */
 typedef struct stk_order_opts {
     bool shuffle;       /* a keyed permutation of each epoch: no memory, no start-up time */
-    uint64_t seed;      /* of the shuffle, and of every random op behind the source */
+    uint64_t seed;      /* of the shuffle, and of every random op behind the source; of batches
+                           together with the rank, so that ranks draw differently */
     int64_t rank;       /* < world_size: this run takes positions rank, rank + world_size, ... */
     int64_t world_size; /* 0: 1 */
     int64_t epochs;     /* 0: 1; -1: endless */

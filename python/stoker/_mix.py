@@ -53,7 +53,8 @@ class _Mix(BatchOp):
 class mixup(_Mix):
     """Batch to batch: each sample is mixed with the one before it, the first with the last, as torchvision's MixUp.
 
-    `alpha`: lam, one number for the whole batch, is drawn from Beta(alpha, alpha).
+    `alpha`: lam, one number for the whole batch, is drawn from Beta(alpha, alpha), by the source's seed,
+    epoch and rank and the number of the batch.
     `num_classes`: None keeps the labels and adds those of the partners; a number makes shares of them.
     `p`: how probable it is that a batch is mixed.
     `field`, `label`: names of the fields.

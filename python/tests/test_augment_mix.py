@@ -147,6 +147,20 @@ def test_the_same_with_any_number_of_threads(pictures, name):
 
 
 @pytest.mark.parametrize("name", OPS)
+def test_ranks_draw_differently(pictures, name):
+    files, _ = pictures
+
+    def lams(**order):
+        return [float(np.asarray(b.lam)[0]) for b in native(files * 4, OPS[name](), seed=3, **order)]
+
+    ranks = [lams(rank=rank, world_size=4) for rank in range(4)]
+    assert all(len(some) == 5 for some in ranks)
+    assert len({tuple(some) for some in ranks}) == 4
+    assert ranks == [lams(rank=rank, world_size=4) for rank in range(4)], "runs repeat"
+    assert ranks[0] == lams()[:5], "one process draws as rank 0"
+
+
+@pytest.mark.parametrize("name", OPS)
 def test_what_python_keeps_stays_as_it_was(pictures, name):
     files, _ = pictures
     kept = []

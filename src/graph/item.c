@@ -63,8 +63,10 @@ stk_err stk_item_set_num_parts(stk_item *item, size_t n)
 stk_origin stk_item_origin(const stk_item *item)
 {
     const stk_source_class *cls = item->source ? stk_source_get_class(item->source) : NULL;
+    uint64_t (*seed)(const void *) = cls ? cls->seed : NULL;
+    if (item->is_batch && cls && cls->batch_seed) seed = cls->batch_seed;
     return (stk_origin){
-        .seed = cls && cls->seed ? cls->seed(stk_source_params(item->source)) : 0,
+        .seed = seed ? seed(stk_source_params(item->source)) : 0,
         .stage = item->stage ? item->stage->rng_key : 0,
         .id = item->id,
         .epoch = item->epoch,

@@ -102,6 +102,7 @@ static void fini(void *params)
 static const stk_source_class dir_class = {
     .name = "Directory",
     .seed = stk_indexed_seed,
+    .batch_seed = stk_indexed_batch_seed,
     .open = stk_indexed_open,
     .close = stk_indexed_close,
     .next = stk_indexed_next,

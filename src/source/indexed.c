@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/rng.h"
 #include "source/order.h"
 
 /* So often a source hears how far its reader has come, so that it can look ahead. */
@@ -21,6 +22,12 @@ struct cursor {
 uint64_t stk_indexed_seed(const void *params)
 {
     return ((const stk_indexed *)params)->order.seed;
+}
+
+uint64_t stk_indexed_batch_seed(const void *params)
+{
+    const stk_order_opts *o = &((const stk_indexed *)params)->order;
+    return o->rank ? stk_mix64(o->seed ^ stk_mix64((uint64_t)o->rank)) : o->seed;
 }
 
 stk_err stk_indexed_open(void *params, const stk_source_env *env, void **cursor, stk_diag *diag)

@@ -58,6 +58,7 @@ struct stk_indexed {
 
 /* For the class. */
 uint64_t stk_indexed_seed(const void *params);
+uint64_t stk_indexed_batch_seed(const void *params); /* rank 0: the same */
 stk_err stk_indexed_open(void *params, const stk_source_env *env, void **cursor, stk_diag *diag);
 void stk_indexed_close(void *cursor);
 stk_err stk_indexed_next(void *cursor, stk_item *item, stk_diag *diag);

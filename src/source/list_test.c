@@ -205,6 +205,23 @@ static void epochs_end(void)
     stk_source_unref(&s);
 }
 
+/* Batches of all ranks have the same numbers. */
+static void batches_of_ranks_have_seeds_of_their_own(void)
+{
+    uint64_t seeds[4];
+    for (int64_t rank = 0; rank < 4; rank++) {
+        stk_list_opts o = full();
+        o.order = (stk_order_opts){.seed = 3, .rank = rank, .world_size = 4};
+        stk_source *s = stk_list_source(&o, NULL);
+        const stk_source_class *cls = stk_source_get_class(s);
+        CHECK_EQ(cls->seed(stk_source_params(s)), 3);
+        seeds[rank] = cls->batch_seed(stk_source_params(s));
+        for (int64_t k = 0; k < rank; k++) CHECK(seeds[k] != seeds[rank]);
+        stk_source_unref(&s);
+    }
+    CHECK_EQ(seeds[0], 3);
+}
+
 static void short_ranks_have_gaps(void)
 {
     stk_list_opts o = full();
@@ -248,5 +265,5 @@ static void survives_every_failure(void)
 }
 
 TESTS(TEST(keeps_what_it_was_given), TEST(bad_samples_are_named), TEST(bad_names_are_named),
-      TEST(bad_columns_are_named), TEST(epochs_end), TEST(short_ranks_have_gaps),
-      TEST(survives_every_failure))
+      TEST(bad_columns_are_named), TEST(epochs_end), TEST(batches_of_ranks_have_seeds_of_their_own),
+      TEST(short_ranks_have_gaps), TEST(survives_every_failure))

@@ -399,6 +399,7 @@ static void complete_class(stk_source_class *cls, const char *name)
     *cls = (stk_source_class){
         .name = name,
         .seed = stk_indexed_seed,
+        .batch_seed = stk_indexed_batch_seed,
         .open = stk_indexed_open,
         .close = stk_indexed_close,
         .next = stk_indexed_next,

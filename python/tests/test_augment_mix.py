@@ -117,6 +117,21 @@ def test_one_of_the_two():
         assert np.allclose(np.asarray(batch.label).sum(1), 1)
 
 
+def test_one_of_the_two_with_labels_of_strings(pictures):
+    files, _ = pictures
+    words = [f"w{i}" for i in range(24)]
+    src = source.List(image=files, caption=words, files=["image"], seed=1, epochs=10)
+    b = begin(src).pipe(ops.read()).pipe(ops.decode_image(16, 12)).batch(4)
+    b = b.pipe(ops.mixup(p=0.5, label="caption")).pipe(ops.cutmix(label="caption"))
+    lams = []
+    for k, batch in enumerate(b.add_sink(3).build(num_threads=2)):
+        at = 4 * (k % 6)
+        lams.append(np.asarray(batch.lam)[0])
+        assert list(batch.caption) == words[at : at + 4]
+        assert list(batch.caption_b) == [words[at + 3], *words[at : at + 3]] or lams[-1] == 1
+    assert len(lams) == 60 and np.mean(np.array(lams) < 1) > 0.9
+
+
 def test_batches_of_one_and_without_labels():
     x = noise(1, 5, 5, 3)
     for op in (ops.mixup(), ops.cutmix()):

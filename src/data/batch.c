@@ -152,29 +152,42 @@ stk_err stk_batch_add_array(stk_batch *b, const char *name, const stk_spec *spec
 }
 
 /* A table of the strings, and behind it their texts where they are `copied`. */
-static stk_err add_strings(stk_batch *b, const char *name, const char *const *strings, bool copied)
+static stk_err make_strings(const stk_batch *b, const char *const *strings, bool copied,
+                            stk_buffer **out)
 {
     size_t bytes = b->size * sizeof(*strings);
     for (size_t i = 0; copied && i < b->size; i++) bytes += strlen(strings[i]) + 1;
-    stk_buffer *mem;
-    field *f;
-    stk_err err = stk_buffer_new(bytes ? bytes : 1, &mem);
-    if (!err) err = add_field(b, name, &f);
-    if (err) {
-        stk_buffer_unref(&mem);
-        return err;
-    }
-    f->mem = mem;
-    f->strings = (const char **)(void *)stk_buffer_writable(mem);
-    char *text = (char *)(f->strings + b->size);
+    stk_err err = stk_buffer_new(bytes ? bytes : 1, out);
+    if (err) return err;
+    const char **table = (const char **)(void *)stk_buffer_writable(*out);
+    char *text = (char *)(table + b->size);
     for (size_t i = 0; i < b->size; i++) {
-        f->strings[i] = copied ? text : strings[i];
+        table[i] = copied ? text : strings[i];
         if (!copied) continue;
         const size_t size = strlen(strings[i]) + 1;
         memcpy(text, strings[i], size);
         text += size;
     }
     return STK_OK;
+}
+
+/* Takes *mem. */
+static void set_strings(field *f, stk_buffer **mem)
+{
+    f->mem = *mem;
+    f->strings = (const char **)(void *)stk_buffer_writable(*mem);
+    *mem = NULL;
+}
+
+static stk_err add_strings(stk_batch *b, const char *name, const char *const *strings, bool copied)
+{
+    stk_buffer *mem;
+    field *f;
+    stk_err err = make_strings(b, strings, copied, &mem);
+    if (!err) err = add_field(b, name, &f);
+    if (!err) set_strings(f, &mem);
+    stk_buffer_unref(&mem);
+    return err;
 }
 
 stk_err stk_batch_add_strings(stk_batch *b, const char *name, const char *const *strings)
@@ -245,6 +258,17 @@ stk_err stk_batch_replace_array(stk_batch *b, size_t i, const stk_spec *spec, st
     if (i >= b->num_fields || b->fields[i].strings) return STK_EINVAL;
     stk_buffer_unref(&b->fields[i].mem);
     set_array(&b->fields[i], spec, mem);
+    return STK_OK;
+}
+
+stk_err stk_batch_replace_strings(stk_batch *b, size_t i, const char *const *strings)
+{
+    stk_buffer *mem;
+    if (i >= b->num_fields || !b->fields[i].strings) return STK_EINVAL;
+    const stk_err err = make_strings(b, strings, true, &mem);
+    if (err) return err;
+    stk_buffer_unref(&b->fields[i].mem);
+    set_strings(&b->fields[i], &mem);
     return STK_OK;
 }
 

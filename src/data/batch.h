@@ -58,6 +58,10 @@ STK_NODISCARD stk_err stk_batch_own(stk_batch **b);
 STK_NODISCARD stk_err stk_batch_replace_array(stk_batch *b, size_t field, const stk_spec *spec,
                                               stk_buffer **mem);
 
+/* Puts copies of other strings in the place of a field's.  On failure it is as it was. */
+STK_NODISCARD stk_err stk_batch_replace_strings(stk_batch *b, size_t field,
+                                                const char *const *strings);
+
 /* A field's array, to write to; NULL where others refer to its memory, too, or it has none. */
 uint8_t *stk_batch_writable(stk_batch *b, size_t field);
 

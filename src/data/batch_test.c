@@ -73,6 +73,23 @@ static void arrays_are_replaced(void)
     stk_slab_pool_unref(&pool);
 }
 
+static void strings_are_replaced(void)
+{
+    stk_batch *b;
+    char word[] = "word";
+    CHECK_EQ(stk_slab_pool_new(4, &pool), STK_OK);
+    CHECK_EQ(make(&b), STK_OK);
+    CHECK_EQ(stk_batch_replace_strings(b, 0, (const char *[]){"", ""}), STK_EINVAL);
+    CHECK_EQ(stk_batch_replace_strings(b, 2, (const char *[]){"", ""}), STK_EINVAL);
+    CHECK_EQ(stk_batch_replace_strings(b, 1, (const char *[]){stk_batch_string(b, 1, 1), word}),
+             STK_OK);
+    memset(word, 0, sizeof(word));
+    CHECK(!strcmp(stk_batch_string(b, 1, 0), "b") && !strcmp(stk_batch_string(b, 1, 1), "word"));
+    CHECK(stk_batch_num_fields(b) == 2 && !strcmp(stk_batch_field_name(b, 1), "name"));
+    stk_batch_unref(&b);
+    stk_slab_pool_unref(&pool);
+}
+
 /* A batch that others read is copied before it is changed. */
 static void copies_share_arrays(void)
 {
@@ -196,6 +213,7 @@ static void survives_every_failure(void)
         stk_batch *read = b ? stk_batch_ref(b) : NULL;
         if (!err) err = stk_batch_set_key(b, 0, "key");
         if (!err) err = stk_batch_copy_strings(b, "own", (const char *[]){"c", "d"});
+        if (!err) err = stk_batch_replace_strings(b, 2, (const char *[]){"e", "f"});
         if (!err) err = stk_batch_own(&b);
         CHECK(err || b != read);
         stk_batch_unref(&read);
@@ -205,5 +223,6 @@ static void survives_every_failure(void)
     stk_fault_arm(-1);
 }
 
-TESTS(TEST(fields), TEST(arrays_are_replaced), TEST(copies_share_arrays), TEST(writable_arrays),
-      TEST(of_the_callers), TEST(survives_every_failure))
+TESTS(TEST(fields), TEST(arrays_are_replaced), TEST(strings_are_replaced),
+      TEST(copies_share_arrays), TEST(writable_arrays), TEST(of_the_callers),
+      TEST(survives_every_failure))

@@ -46,12 +46,12 @@ static stk_err put_other_strings(stk_batch *b, size_t field, const char *name, b
                                  stk_diag *diag)
 {
     const size_t n = stk_batch_size(b);
-    if (stk_batch_find(b, name) >= 0)
-        return stk_diag_set(diag, STK_EINVAL, "field \"%s\": the batch has one already", name);
+    const int at = stk_batch_find(b, name);
     const char **strings = stk_alloc_zero(n ? n : 1, sizeof(*strings));
     if (!strings) return stk_diag_set(diag, STK_ENOMEM, "no memory for labels");
     for (size_t i = 0; i < n; i++) strings[i] = stk_batch_string(b, field, partner(i, n, mixes));
-    const stk_err err = stk_batch_copy_strings(b, name, strings);
+    const stk_err err = at < 0 ? stk_batch_copy_strings(b, name, strings)
+                               : stk_batch_replace_strings(b, (size_t)at, strings);
     stk_free(strings);
     return err ? stk_diag_set(diag, err, "field \"%s\": %s", name, stk_err_str(err)) : err;
 }

@@ -122,7 +122,7 @@ typedef struct stk_mix_opts {
  * mixup: lam x + (1 - lam) x of the partner; fields of uint8 (rounded) or float32.
  * cutmix: a box of the partner's with 1 - lam of the area, less what lies beyond the picture; lam
  * becomes the share of what stays.  Any type: (n, h, w, c), clips (n, t, h, w, c), or both with the
- * channels before h.
+ * channels before h.  STK_EINVAL: more than 4 channels, where the other layout finds 1 to 4.
  */
 STK_API stk_op *stk_op_mixup(const stk_mix_opts *opts, stk_diag *diag);
 STK_API stk_op *stk_op_cutmix(const stk_mix_opts *opts, stk_diag *diag);

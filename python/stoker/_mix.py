@@ -102,8 +102,8 @@ class mixup(_Mix):
 class cutmix(_Mix):
     """Batch to batch: a box of each sample is that of the one before it, as torchvision's CutMix.
 
-    `layout`: of the field: "NHWC" or "NCHW".  The other options, and what becomes of labels, are as in
-    `mixup`.
+    `layout`: of the field: "NHWC" or "NCHW"; refused where it means more than 4 channels and the other
+    one 1 to 4.  The other options, and what becomes of labels, are as in `mixup`.
 
     The field, of any type, is (n, height, width, channels), for clips (n, frames, height, width,
     channels), or either with the channels before the height.  The box has 1 - lam of the area, about a

@@ -213,6 +213,11 @@ def test_wrong_places_and_fields(pictures, name):
     flat = noise(1, 4, 4)
     if name == "cutmix":
         assert "needs (n, height, width, channels)" in text(op(), flat)
+        planes = noise(1, 3, 8, 9)
+        assert 'say layout="NCHW" if they are the 3' in text(op(), planes)
+        assert 'say layout="NHWC" if they are the 2' in text(op(layout="NCHW"), noise(1, 6, 8, 9, 2))
+        for shape in ((3, 8, 4), (5, 8, 9), (1, 1, 1)):  # both may be meant
+            assert len(batches([noise(1, *shape)], op(), n=1)) == 1
     else:
         assert "needs uint8 or float32, found (1, 4, 4) int16" in text(op(), flat.astype(np.int16))
     made = begin([(x, "cat")]).pipe(lambda item: item, **IN_ORDER).batch(4).pipe(op(num_classes=2))

@@ -6,21 +6,37 @@
 #include "ops/mixing.h"
 #include "transform/mix.h"
 
+enum { USUAL_CHANNELS = 4 }; /* at most, of pictures */
+
+/* The other layout is what the array looks like. */
+static bool looks_turned(const stk_tensor *t, bool last)
+{
+    const int64_t channels = t->shape[last ? t->ndim - 1 : t->ndim - 3];
+    const int64_t other = t->shape[last ? t->ndim - 3 : t->ndim - 1];
+    return channels > USUAL_CHANNELS && other >= 1 && other <= USUAL_CHANNELS;
+}
+
 /* Height and width among the axes behind the first. */
 static stk_err find_planes(const stk_mixing *m, const stk_tensor *t, stk_planes *out,
                            stk_diag *diag)
 {
     const bool last = m->o.layout == STK_LAYOUT_NHWC; /* channels are */
     const int32_t h = t->ndim - (last ? 3 : 2);
-    if (t->ndim != 4 && t->ndim != 5) {
-        char found[160];
-        stk_describe_array(t, found, sizeof(found));
+    char found[160];
+    stk_describe_array(t, found, sizeof(found));
+    if (t->ndim != 4 && t->ndim != 5)
         return stk_diag_set(
             diag, STK_EINVAL,
             "field \"%s\": needs (n, height, width, channels) or (n, frames, height, "
             "width, channels), found %s",
             m->o.field, found);
-    }
+    if (looks_turned(t, last))
+        return stk_diag_set(diag, STK_EINVAL,
+                            "field \"%s\": %s has %lld channels if its layout is %s: say "
+                            "layout=\"%s\" if they are the %lld",
+                            m->o.field, found, (long long)t->shape[last ? h + 2 : h - 1],
+                            last ? "NHWC" : "NCHW", last ? "NCHW" : "NHWC",
+                            (long long)t->shape[last ? h : h + 1]);
     *out = (stk_planes){.count = 1,
                         .height = t->shape[h],
                         .width = t->shape[h + 1],

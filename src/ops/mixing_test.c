@@ -132,6 +132,15 @@ static void refuses_what_it_cannot(void)
                    "needs uint8 or float32, found (5, 12, 20, 3) int16");
     r.spec[0] = (stk_spec){STK_UINT8, 2, {H, W}};
     op_run_refused(&r, stk_op_cutmix(NULL, NULL), "found (5, 12, 20) uint8");
+    r.spec[0] = (stk_spec){STK_UINT8, 3, {3, H, W}};
+    op_run_refused(&r, stk_op_cutmix(NULL, NULL),
+                   "(5, 3, 12, 20) uint8 has 20 channels if its "
+                   "layout is NHWC: say layout=\"NCHW\" if they "
+                   "are the 3");
+    r.spec[0] = (stk_spec){STK_UINT8, 4, {2, H, W, 4}};
+    op_run_refused(&r, stk_op_cutmix(&(stk_mix_opts){.layout = STK_LAYOUT_NCHW}, NULL),
+                   "(5, 2, 12, 20, 4) uint8 has 12 channels if its layout is NCHW: say "
+                   "layout=\"NHWC\" if they are the 4");
 }
 
 static void check_options(const stk_mix_opts *o, const char *words)

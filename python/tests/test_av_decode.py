@@ -133,6 +133,28 @@ def test_audio_windows_of_lossy_codecs(folder, name):
     assert np.abs(every[:, start : start + 20000] - found[:, :20000]).max() < 1e-3
 
 
+@pytest.mark.parametrize("codec", ["adpcm_ms", "adpcm_ima_wav", "g722", "g726", "libmp3lame", "pcm_s24le", "pcm_mulaw"])
+@pytest.mark.parametrize("suffix", ["wav", "w64"])
+def test_audio_windows_of_codecs_in_wav(folder, codec, suffix):
+    """Of what has no whole bytes a sample, the header of WAV tells an average only."""
+    path = folder / f"{codec}.{suffix}"
+    tone(path, "-c:a", codec, *(["-ar", 8000] if codec == "g726" else []), rate=16000, channels=1, seconds=5)
+    windows_are_cut_out_of_the_whole(path)
+
+
+@pytest.mark.parametrize("name, codec", [("ima.aiff", "adpcm_ima_qt"), ("g722.au", "g722"), ("pcm.aiff", "pcm_s16be")])
+def test_audio_windows_of_codecs_in_other_headers(folder, name, codec):
+    windows_are_cut_out_of_the_whole(tone(folder / name, "-c:a", codec, rate=16000, channels=1, seconds=5))
+
+
+def windows_are_cut_out_of_the_whole(path):
+    every = array(decode_packets(demux_audio(path)))
+    for start, end in [(2, 2.1), (1.001, 1.5), (3.003, 9), (0, 0.5), (0.013, 0.02)]:
+        frames = decode_packets(demux_audio(path, timestamp=(str(start), str(end))))
+        expected = every[:, round(start * frames.sample_rate) : round(end * frames.sample_rate)]
+        np.testing.assert_allclose(array(frames), expected, rtol=0, atol=1e-4, err_msg=f"[{start}, {end})")
+
+
 VIDEO_FILTERS = {
     "scaled": dict(scale_width=40, scale_height=40),
     "covered": dict(scale_width=40, scale_height=40, scale_mode="crop"),

@@ -87,10 +87,25 @@ stk_err stk_demuxer_rewind(stk_demuxer *d, int stream, stk_av_call *call)
                       d->input.name);
 }
 
+/* In some formats FFmpeg finds a time by bytes a second, of which their header has no more than an
+ * average: that is right where samples are whole bytes.  Codecs with a parser it looks for. */
+static bool finds_times(const stk_demuxer *d, const AVStream *st)
+{
+    static const char *const by_bytes[] = {"wav", "w64", "aiff", "au", "rso"};
+    const enum AVCodecID id = st->codecpar->codec_id;
+    bool average = false;
+    for (size_t i = 0; i < sizeof(by_bytes) / sizeof(*by_bytes); i++)
+        average |= !strcmp(d->fc->iformat->name, by_bytes[i]);
+    if (!average || id == AV_CODEC_ID_MP3 || id == AV_CODEC_ID_MP2) return true;
+    const int bits = av_get_exact_bits_per_sample(id);
+    return bits > 0 && bits % 8 == 0;
+}
+
 stk_err stk_demuxer_seek(stk_demuxer *d, int stream, int64_t at, bool *at_start, stk_av_call *call)
 {
     const AVStream *st = d->fc->streams[stream];
-    *at_start = (st->start_time != AV_NOPTS_VALUE && at <= st->start_time) || !seekable(d);
+    *at_start = (st->start_time != AV_NOPTS_VALUE && at <= st->start_time) || !seekable(d) ||
+                !finds_times(d, st);
     if (!*at_start) {
         av_input_begin(&d->input);
         d->fresh = d->held = false;

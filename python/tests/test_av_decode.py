@@ -147,6 +147,13 @@ def test_audio_windows_of_codecs_in_other_headers(folder, name, codec):
     windows_are_cut_out_of_the_whole(tone(folder / name, "-c:a", codec, rate=16000, channels=1, seconds=5))
 
 
+@pytest.mark.parametrize("codec", ["ac3", "libmp3lame", "mp2", "pcm_s16le", "adpcm_ms"])
+def test_audio_windows_of_avi(folder, codec):
+    """The times of AVI are multiples of a packet's length."""
+    path = tone(folder / f"{codec}.avi", "-c:a", codec, rate=32000, channels=1, seconds=5)
+    windows_are_cut_out_of_the_whole(path)
+
+
 def windows_are_cut_out_of_the_whole(path):
     every = array(decode_packets(demux_audio(path)))
     for start, end in [(2, 2.1), (1.001, 1.5), (3.003, 9), (0, 0.5), (0.013, 0.02)]:

@@ -45,6 +45,7 @@ struct stk_decoder {
     int drain_errors;
 
     int64_t first, end;    /* the window of the packets that are decoded, in time_base */
+    stk_ratio start;       /* the same as `first`, where it is not INT64_MIN */
     int64_t next;          /* when the next frame begins, where the stream does not say */
     size_t given;          /* frames, since it began */
     size_t failed, worked; /* packets */

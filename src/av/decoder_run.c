@@ -144,7 +144,8 @@ void stk_decoder_set_window(stk_decoder *d, const stk_packets *packets)
     d->first = INT64_MIN;
     d->end = INT64_MAX;
     if (!packets->windowed) return;
-    d->first = stk_ticks(packets->window.start, d->time_base);
+    d->start = packets->window.start;
+    d->first = stk_ticks(d->start, d->time_base);
     d->end = stk_ticks(packets->window.end, d->time_base);
 }
 
@@ -164,6 +165,18 @@ static stk_err send_next(stk_decoder *d, stk_av_call *call)
 
 /* --- frames --- */
 
+/* Whether some of the sound is behind the window's start.  A sample is shorter than the unit that
+ * times have in some containers, as AVI's is a whole frame. */
+static bool sounds_inside(const stk_decoder *d)
+{
+    const AVFrame *f = d->frame;
+    if (d->first == INT64_MIN || f->sample_rate <= 0) return d->next > d->first;
+    const AVRational sample = {1, f->sample_rate};
+    int64_t ends = av_rescale_q(f->pts, d->time_base, sample);
+    if (__builtin_add_overflow(ends, f->nb_samples, &ends)) return false;
+    return ends > stk_ticks(d->start, sample);
+}
+
 /* Whether the frame in d->frame is in the window; sets its time. */
 static bool inside(stk_decoder *d)
 {
@@ -179,7 +192,7 @@ static bool inside(stk_decoder *d)
     if (audio) stk_av_layout_guess(&f->ch_layout);
     const bool fits = f->pts <= INT64_MAX - lasts;
     d->next = fits ? f->pts + lasts : f->pts;
-    if (audio) return fits && d->next > d->first && f->pts < d->end;
+    if (audio) return fits && sounds_inside(d) && f->pts < d->end;
     return f->pts >= d->first && f->pts < d->end;
 }
 

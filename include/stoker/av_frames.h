@@ -131,16 +131,17 @@ STK_API STK_NODISCARD stk_err stk_decoder_pick(stk_decoder *decoder, const stk_p
 
 /* Which frames of a video are wanted, and where they go. */
 typedef struct stk_frames_wanted {
-    const int64_t *times;   /* [num] when each is shown, in the codec's time base; NULL: any time */
-    const int64_t *numbers; /* [num] of each, counted from 0 in the window; NULL: any number */
-    size_t num;             /* both rise */
-    const size_t *pick;     /* [n] rising from 0 on: which of them each picture is; all are */
+    const size_t *numbers; /* [num] as stk_decoder_pick takes them */
+    const int64_t *times;  /* [num] when each is shown, in the codec's time base; NULL: any time */
+    size_t num;
+    const size_t *pick; /* [n] rising from 0 on: which of them each picture is; all are */
     size_t n;
     int32_t width, height; /* of a picture of the array */
 } stk_frames_wanted;
 
-/* The array (n, height, width, components) straight into `dst`, of `size` bytes, aligned to 16: no
- * frame lies between the decoder's and it.  Filters that make that possible are
+/* What stk_decoder_pick gives as an array (n, height, width, components) straight into `dst`, of
+ * `size` bytes, aligned to 16: no frame lies between the decoder's and it, and each is written
+ * before the next is decoded.  Filters that make that possible are
  *
  *     [crop=w=W:h=H:x=X:y=Y:exact=1,][scale=w=W:h=H:flags=F,]format=pix_fmts=P[,hflip]
  *
@@ -148,9 +149,9 @@ typedef struct stk_frames_wanted {
  * afterwards, and drops what waits.
  * STK_EINVAL: the array does not hold n such pictures, or pick is not as it should be.
  * STK_EUNSUPPORTED: other filters, or frames of another size or format, or an FFmpeg later than 6,
- * whose filters know more: decode.  STK_ENOTFOUND: another frame came in the place of one that is
- * wanted, or none.  Other failures as stk_decoder_decode; `dst` may hold anything after one. */
-STK_API STK_NODISCARD stk_err stk_decoder_fill(stk_decoder *decoder, stk_packets *packets,
+ * whose filters know more: pick.  STK_ENOTFOUND: a frame is not there, or has another time.  Other
+ * failures as stk_decoder_pick; `dst` may hold anything after one. */
+STK_API STK_NODISCARD stk_err stk_decoder_fill(stk_decoder *decoder, const stk_packets *packets,
                                                const stk_frames_wanted *wanted, void *dst,
                                                size_t size, stk_diag *diag);
 

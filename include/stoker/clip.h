@@ -53,10 +53,11 @@ typedef struct stk_video_opts {
 } stk_video_opts;
 
 /* decode_video: bytes to arrays (frames, height, width, channels) of uint8, of whatever FFmpeg
- * decodes; only from the key frame before a clip to its end.  The filter is libswscale's of that
- * name, the crop and the flip are the same for all frames, and for all parts of a sample, which
- * have one size and get the same frames.  A packet that cannot be decoded fails the sample. NULL
- * with STK_EUNSUPPORTED: there is no FFmpeg. */
+ * decodes; from the key frame before a clip to its end, without the groups of pictures that have no
+ * frame of it.  The filter is libswscale's of that name, the crop and the flip are the same for all
+ * frames, and for all parts of a sample, which have one size and get the same frames.  A packet
+ * that cannot be decoded, of those that the clip needs, fails the sample.  NULL with
+ * STK_EUNSUPPORTED: there is no FFmpeg. */
 STK_API stk_op *stk_op_decode_video(const stk_video_opts *opts, stk_diag *diag);
 
 STK_END

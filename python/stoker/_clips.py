@@ -182,9 +182,9 @@ class decode_video(ClipOp):
     `max_bytes`: larger arrays fail (None: 1 GiB each).
     `isolate`, `isolate_timeout`: decodes in helper processes, as `decode_image` does.
 
-    Frames are those that decoding the whole file gives, and only what leads from the key frame before the clip to its
-    end is decoded.  All frames, and all parts of a sample, get one crop and flip, and the same numbers of frames.  A
-    packet that cannot be decoded fails the sample.  UnsupportedError: there is no FFmpeg.
+    Frames are those that decoding the whole file gives.  Only what leads from the key frame before the clip to its end
+    is decoded; of frames that lie far apart, the groups of pictures that they are in.  All frames, and all parts of a sample, get one crop and flip, and the same numbers of frames.  A
+    packet that cannot be decoded, of those that the clip needs, fails the sample.  UnsupportedError: there is no FFmpeg.
     """
 
     __slots__ = (

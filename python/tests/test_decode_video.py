@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stoker
-from av import ffmpeg, make, needs_ffmpeg
+from av import ffmpeg, make, needs_ffmpeg, pixels
 from stoker import PipelineBuilder, ops, source
 from stoker.io import load_video
 from support import failing
@@ -25,6 +25,7 @@ VIDEOS = {
     "mpeg4.avi": ["-c:v", "mpeg4", "-g", "10", "-bf", "2"],
     "mpeg2_open.mpg": ["-c:v", "mpeg2video", "-g", "10", "-bf", "2"],
     "vp8.webm": ["-c:v", "libvpx", "-g", "10"],
+    "vp8_hidden.webm": ["-c:v", "libvpx", "-auto-alt-ref", "1", "-lag-in-frames", "16", "-g", "20"],
     "vp9.webm": ["-c:v", "libvpx-vp9", "-g", "10"],
     "mjpeg.avi": ["-c:v", "mjpeg", "-pix_fmt", "yuvj420p"],
     "ffv1.mkv": ["-c:v", "ffv1", "-pix_fmt", "yuv444p"],
@@ -91,11 +92,56 @@ def test_frames_spread_over_the_file(files, name, frames):
     assert np.array_equal(got[0], all_frames[index])
 
 
-@pytest.mark.parametrize("name", ["h264.mp4", "h264.h264", "mpeg4.avi", "vp9.webm"])
-@pytest.mark.parametrize("stride", [1, 6])
-def test_whole_files(files, name, stride):
-    got = clips([files[name]] * 2, ops.decode_video(None, stride=stride, size=(24, 32)))
-    assert np.array_equal(got[1], whole(files[name])[::stride])
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    """1100 frames, each with B-frames around it and another after the next key frame."""
+    args = ["-c:v", "libx264", "-preset", "ultrafast", "-bf", "3", "-g", "24", "-x264-params", "open-gop=1:b-adapt=0", "-pix_fmt", "yuv420p"]
+    return make(tmp_path_factory.mktemp("long") / "long.mp4", *args, seconds=44)
+
+
+@pytest.mark.parametrize("frames", [100, 101, 1024])
+@pytest.mark.parametrize("way", ["into the batch", "width", "gray", "crop"])
+def test_many_frames_spread_over_the_file(long, frames, way):
+    """As the ffmpeg command has them, and as many as may be asked for."""
+    picture = {"size": (24, 36 if way == "width" else 32), "color": "gray" if way == "gray" else "rgb"}
+    if way == "crop":
+        picture |= {"crop": "center", "resize": 40}
+    height, width = picture["size"]
+    scaled = "53:h=40" if way == "crop" else f"{width}:h={height}"
+    cut = f",crop={width}:{height}:10:8" if way == "crop" else ""
+    every = pixels(
+        long, "-vf", f"scale=w={scaled}:flags=bilinear,format={'gray' if way == 'gray' else 'rgb24'}{cut}",
+        pix_fmt="gray" if way == "gray" else "rgb24", shape=(height, width, 1 if way == "gray" else 3),
+    )  # fmt: skip
+    assert len(every) == 1100
+    got = clips([long], ops.decode_video(frames, where="all", **picture))[0]
+    index = [(2 * i + 1) * 1100 // (2 * frames) for i in range(frames)]
+    assert len(set(index)) == frames and np.array_equal(got, every[index])
+
+
+@pytest.mark.parametrize("size", [(24, 32), (24, 36)])
+@pytest.mark.parametrize("stride", [1, 2, 7, 53])
+def test_strides_through_open_groups(long, stride, size):
+    every = pixels(long, "-vf", f"scale=w={size[1]}:h={size[0]}:flags=bilinear,format=rgb24", shape=(*size, 3))
+    for frames in (1, 2, 9, 20):
+        first = (1100 - ((frames - 1) * stride + 1)) // 2
+        got = clips([long], ops.decode_video(frames, stride=stride, size=size, where="middle"))[0]
+        assert np.array_equal(got, every[first :: stride][:frames])
+
+
+@pytest.mark.parametrize("size", [(24, 32), (24, 36)])
+def test_frames_that_are_dropped_are_those_before_them(tmp_path, size):
+    """The packets of a recording that begins in an open group say more frames than there are."""
+    path = make(tmp_path / "whole.ts", "-c:v", "mpeg2video", "-bf", "2", "-g", "10")
+    cut = tmp_path / "cut.ts"
+    cut.write_bytes(path.read_bytes()[ffmpeg_packets(path)[10][0] :])
+    there = whole(cut, f"scale=w={size[1]}:h={size[0]}:flags=bilinear,format=pix_fmts=rgb24")
+    assert len(there) == 38
+    for frames, index in ((None, [0, 0, *range(38)]), (10, [max(4 * i, 0) for i in range(10)])):
+        got = clips([cut], ops.decode_video(frames, size=size, where="all"))[0]
+        assert np.array_equal(got, there[index])
+    with_others = clips([cut], ops.decode_video(8, stride=2, size=size, where="middle"))[0]
+    assert np.array_equal(with_others, there[10:26:2])
 
 
 def test_sizes(files):
@@ -184,19 +230,39 @@ def test_short_files(tmp_path, files):
         assert np.array_equal(got[0], whole(short)[[0, 3, 3, 3]])
 
 
+def broken(path, packets):
+    """A copy in which none of these packets can be decoded."""
+    data = bytearray(path.read_bytes())
+    places = ffmpeg_packets(path)
+    for position, size in (places[i] for i in packets):
+        data[position + 30 : position + size] = bytes(b ^ 0x5A for b in data[position + 30 : position + size])
+    copy = path.with_name(f"broken_{path.name}")
+    copy.write_bytes(data)
+    return copy
+
+
 def test_only_what_a_clip_needs_is_decoded(tmp_path):
     """Nothing up to the second key frame can be decoded; clips elsewhere do not mind."""
     path = make(tmp_path / "x.mkv", "-c:v", "libx264", "-bf", "0", "-g", "10", "-x264-params", "scenecut=0")
     want = whole(path)
-    data = bytearray(path.read_bytes())
-    for position, size in ffmpeg_packets(path)[:10]:
-        data[position + 30 : position + size] = bytes(b ^ 0x5A for b in data[position + 30 : position + size])
-    broken = tmp_path / "broken.mkv"
-    broken.write_bytes(data)
-    got = clips([broken], ops.decode_video(16, size=(24, 32), where="middle"))
+    bad = broken(path, range(10))
+    got = clips([bad], ops.decode_video(16, size=(24, 32), where="middle"))
     assert np.array_equal(got[0], want[17:33])
-    found, _ = run(source.List([broken]), ops.decode_video(5, size=(24, 32)), on_error="skip")
+    found, _ = run(source.List([bad]), ops.decode_video(5, size=(24, 32)), on_error="skip")
     assert not found or not np.array_equal(np.asarray(found[0].image)[0], want[:5])
+
+
+@pytest.mark.parametrize("picture", [{"size": (24, 32)}, {"size": (24, 36)}, {"size": 24, "crop": "center", "resize": 30}])
+@pytest.mark.parametrize("frames", [0, 3])
+def test_only_what_spread_frames_need_is_decoded(tmp_path, frames, picture):
+    """The groups of pictures between theirs cannot be decoded."""
+    path = make(tmp_path / "x.mkv", "-c:v", "libx264", "-bf", str(frames), "-g", "10", "-x264-params", "scenecut=0", "-pix_fmt", "yuv420p", seconds=4)
+    for op in (ops.decode_video(4, where="all", **picture), ops.decode_video(4, stride=25, where="middle", **picture)):
+        bad = broken(path, [i for i in range(100) if i // 10 not in {1, 3, 6, 8}])
+        want = clips([path], op)
+        assert np.array_equal(clips([bad], op), want)
+        found, _ = run(source.List([broken(path, range(30, 40))]), op, on_error="skip")
+        assert not found or not np.array_equal(np.asarray(found[0].image), want)
 
 
 def ffmpeg_packets(path):

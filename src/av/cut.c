@@ -4,6 +4,7 @@
 #include "av/call.h"
 #include "av/module.h"
 #include "av/packet_list.h"
+#include "av/video_index.h"
 
 enum { AUDIO_PREROLL = 250 }; /* ms: as in demux_read.c */
 
@@ -18,6 +19,14 @@ static bool all_known(const stk_packets *p)
     for (size_t i = 0; i < p->n; i++)
         if (shown_at(p, p->list[i]) == AV_NOPTS_VALUE) return false;
     return true;
+}
+
+/* Whether decoding it gives anything. */
+static bool gives(const stk_packets *p, const AVPacket *packet)
+{
+    if (packet->flags & AV_PKT_FLAG_DISCARD) return false;
+    if (p->media == STK_MEDIA_AUDIO) return true;
+    return av_is_picture(packet, p->codec ? p->codec->par->codec_id : AV_CODEC_ID_NONE);
 }
 
 static int compare(const void *a, const void *b)
@@ -37,7 +46,7 @@ size_t mod_packets_shown(const stk_packets *p, stk_ratio *time_base, int64_t *en
         const AVPacket *packet = p->list[i];
         const int64_t at = shown_at(p, packet);
         int64_t ends;
-        if (packet->flags & AV_PKT_FLAG_DISCARD) continue;
+        if (!gives(p, packet)) continue;
         if (__builtin_add_overflow(at, packet->duration > 0 ? packet->duration : 0, &ends))
             ends = at;
         if (ends > *end) *end = ends;

@@ -272,8 +272,8 @@ stk_err mod_decoder_pick(stk_decoder *d, const stk_packets *packets, const size_
     return err;
 }
 
-stk_err mod_decoder_fill(stk_decoder *d, stk_packets *packets, const stk_frames_wanted *wanted,
-                         void *dst, size_t size, stk_diag *diag)
+stk_err mod_decoder_fill(stk_decoder *d, const stk_packets *packets,
+                         const stk_frames_wanted *wanted, void *dst, size_t size, stk_diag *diag)
 {
     stk_err err = enter(d, diag);
     if (err) return err;
@@ -281,11 +281,7 @@ stk_err mod_decoder_fill(stk_decoder *d, stk_packets *packets, const stk_frames_
     stk_av_enter(&call, diag);
     d->late = STK_OK;
     stk_decoder_pop_all(d);
-    stk_decoder_begin(d);
-    err = put(d, packets, diag);
-    if (!err) err = put(d, NULL, diag);
-    if (!err) err = stk_decoder_write(d, wanted, dst, size, &call);
-    stk_decoder_pop_all(d);
+    err = stk_decoder_write(d, packets, wanted, dst, size, &call);
     stk_decoder_begin(d);
     stk_av_leave(&call);
     leave(d);

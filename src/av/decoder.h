@@ -71,15 +71,28 @@ void stk_decoder_pop_all(stk_decoder *decoder);
 /* As if nothing had been decoded; what waits stays. */
 void stk_decoder_begin(stk_decoder *decoder);
 
-/* The frames of these numbers to `out`, whatever waits; `begin` afterwards. */
+/* Who takes pictures, each before the next is decoded. */
+typedef struct stk_decoder_taker {
+    void (*begin)(void *ctx); /* those that came, if any did, come again */
+    stk_err (*take)(void *ctx, AVFrame *frame, stk_av_call *call); /* may take what it holds */
+    void *ctx;
+} stk_decoder_taker;
+
+/* The frames of these numbers, in their order, whatever waits; `begin` afterwards.  Errors of the
+ * taker's end it. */
+STK_NODISCARD stk_err stk_decoder_visit(stk_decoder *decoder, const stk_packets *packets,
+                                        const size_t *indices, size_t n,
+                                        const stk_decoder_taker *to, stk_av_call *call);
+
+/* The same through the filters to `out`. */
 STK_NODISCARD stk_err stk_decoder_collect(stk_decoder *decoder, const stk_packets *packets,
                                           const size_t *indices, size_t n, stk_frames *out,
                                           stk_av_call *call);
 
-/* What stk_decoder_fill does of packets that wait, with their end behind them; `begin` afterwards.
- */
-STK_NODISCARD stk_err stk_decoder_write(stk_decoder *decoder, const stk_frames_wanted *wanted,
-                                        uint8_t *dst, size_t size, stk_av_call *call);
+/* What stk_decoder_fill does; `begin` afterwards. */
+STK_NODISCARD stk_err stk_decoder_write(stk_decoder *decoder, const stk_packets *packets,
+                                        const stk_frames_wanted *wanted, uint8_t *dst, size_t size,
+                                        stk_av_call *call);
 
 /* --- for those who go on by themselves --- */
 

@@ -5,12 +5,12 @@
 #include "av/module.h"
 
 typedef struct filling {
+    stk_decoder *d;
     const stk_frames_wanted *is;
     uint8_t *dst;
-    size_t each;    /* bytes of a picture */
-    int64_t number; /* of the next frame */
-    size_t next;    /* which is wanted next, */
-    size_t place;   /* and where it goes */
+    size_t each;  /* bytes of a picture */
+    size_t next;  /* which is wanted next, */
+    size_t place; /* and where it goes */
 } filling;
 
 static stk_err unfit(stk_av_call *call)
@@ -31,35 +31,32 @@ static bool is_hopeless(const stk_decoder *d)
     return !can;
 }
 
-static bool fits(const stk_decoder *d, const filling *f)
+static bool fits(const filling *f, const AVFrame *frame)
 {
     stk_spec spec;
     size_t bytes;
-    if (!av_scale_fits_array(&d->scale, d->frame)) return false;
-    av_scale_spec(&d->scale, d->frame, &spec);
+    if (!av_scale_fits_array(&f->d->scale, frame)) return false;
+    av_scale_spec(&f->d->scale, frame, &spec);
     if (spec.shape[0] != f->is->height || spec.shape[1] != f->is->width) return false;
     return !stk_spec_bytes(&spec, &bytes) && bytes == f->each;
 }
 
-/* STK_ENOTFOUND: it is not what should have come. */
-static stk_err is_next(const filling *f, const AVFrame *frame, bool *out)
+static void begin(void *ctx)
 {
-    const stk_frames_wanted *is = f->is;
-    const bool by_number = !is->numbers || is->numbers[f->next] == f->number;
-    const bool by_time = !is->times || is->times[f->next] == frame->pts;
-    *out = by_number && by_time;
-    if (*out) return STK_OK;
-    if (is->numbers && by_number) return STK_ENOTFOUND;
-    /* One more of the time of the last one: which of them is meant is not known. */
-    if (!is->numbers && f->next && is->times[f->next - 1] == frame->pts) return STK_ENOTFOUND;
-    return STK_OK;
+    filling *f = ctx;
+    f->next = f->place = 0;
 }
 
-static stk_err write_picture(stk_decoder *d, filling *f, stk_av_call *call)
+static stk_err take(void *ctx, AVFrame *frame, stk_av_call *call)
 {
+    filling *f = ctx;
     const stk_frames_wanted *is = f->is;
     uint8_t *made = f->dst + f->place * f->each;
-    const stk_err err = av_scale_into(&d->scale, d->frame, made, call);
+    if (is->times && is->times[f->next] != frame->pts)
+        return stk_av_say(call, STK_ENOTFOUND, "frame %zu of %zu did not come as it should",
+                          f->next, is->num);
+    if (!fits(f, frame)) return unfit(call);
+    const stk_err err = av_scale_into(&f->d->scale, frame, made, call);
     if (err) return err;
     for (f->place++; f->place < is->n && is->pick[f->place] == f->next; f->place++)
         memcpy(f->dst + f->place * f->each, made, f->each);
@@ -67,40 +64,25 @@ static stk_err write_picture(stk_decoder *d, filling *f, stk_av_call *call)
     return STK_OK;
 }
 
-static stk_err look(stk_decoder *d, filling *f, stk_av_call *call)
-{
-    bool wanted;
-    stk_err err = is_next(f, d->frame, &wanted);
-    f->number++;
-    if (err || !wanted) return err;
-    return fits(d, f) ? write_picture(d, f, call) : unfit(call);
-}
-
 /* Each of those that are wanted is a picture, and in order. */
-static bool is_sound(const stk_frames_wanted *w, size_t size)
+static bool is_sound(const stk_decoder *d, const stk_packets *packets, const stk_frames_wanted *w,
+                     size_t size)
 {
-    if (!w->n || !w->num || size % w->n || w->pick[0]) return false;
+    if (packets->media != d->media || !w->n || !w->num || size % w->n || w->pick[0]) return false;
     for (size_t i = 1; i < w->n; i++)
         if (w->pick[i] != w->pick[i - 1] && w->pick[i] != w->pick[i - 1] + 1) return false;
     return w->pick[w->n - 1] == w->num - 1;
 }
 
-stk_err stk_decoder_write(stk_decoder *d, const stk_frames_wanted *wanted, uint8_t *dst,
-                          size_t size, stk_av_call *call)
+stk_err stk_decoder_write(stk_decoder *d, const stk_packets *packets,
+                          const stk_frames_wanted *wanted, uint8_t *dst, size_t size,
+                          stk_av_call *call)
 {
-    if (!is_sound(wanted, size))
+    if (!is_sound(d, packets, wanted, size))
         return stk_av_say(call, STK_EINVAL, "%zu frames in an array of %zu pictures, %zu bytes",
                           wanted->num, wanted->n, size);
-    filling f = {.is = wanted, .dst = dst, .each = size / wanted->n};
-    stk_err err = STK_OK;
     if (is_hopeless(d) || (uintptr_t)dst % AV_SCALE_ALIGN) return unfit(call);
-    while (!err && f.next < wanted->num) {
-        err = stk_decoder_frame(d, call);
-        if (err == STK_EEND || err == STK_EAGAIN) err = STK_ENOTFOUND;
-        if (!err) err = look(d, &f, call);
-        av_frame_unref(d->frame);
-    }
-    if (err == STK_ENOTFOUND)
-        stk_av_say(call, err, "frame %zu of %zu did not come as it should", f.next, wanted->num);
-    return err;
+    filling f = {.d = d, .is = wanted, .dst = dst, .each = size / wanted->n};
+    const stk_decoder_taker to = {begin, take, &f};
+    return stk_decoder_visit(d, packets, wanted->numbers, wanted->num, &to, call);
 }

@@ -16,7 +16,8 @@
 typedef struct want {
     av_picture is;
     size_t from;                 /* the packet that decoding begins with */
-    AVFrame *by_time, *by_count; /* NULL: not found yet */
+    bool came;                   /* it was by_time */
+    AVFrame *by_time, *by_count; /* NULL: not found yet, or given */
 } want;
 
 typedef struct picking {
@@ -25,8 +26,8 @@ typedef struct picking {
     const size_t *indices;
     av_index index; /* of the pictures in the window */
     want *wants;    /* one for each of `indices` */
-    stk_frames *out;
-    size_t given; /* wants that are in `out` */
+    const stk_decoder_taker *to;
+    size_t given; /* wants that were taken */
     size_t n;
 } picking;
 
@@ -66,64 +67,30 @@ static void clear(want *w)
     av_frame_free(&w->by_count);
 }
 
-/* --- filters --- */
-
-static stk_err filter(picking *p, AVFrame *frame, stk_av_call *call)
-{
-    stk_decoder *d = p->d;
-    const av_filter_input input = stk_decoder_filter_input(d);
-    const av_room one = {1, SIZE_MAX}; /* each picture in memory of its own */
-    stk_err err = STK_OK;
-    if (!d->filter.graph && av_scale_fits(&d->scale, frame)) {
-        if (!p->out->n) p->out->time_base = d->time_base;
-        return av_scale_push(&d->scale, frame, &one, p->out, call);
-    }
-    if (!av_filter_fits(&d->filter, &input, frame))
-        err = av_filter_finish(&d->filter, &input, p->out, call);
-    if (!err) err = av_filter_put(&d->filter, &input, frame, call);
-    return err ? err : av_filter_get_all(&d->filter, &input, p->out, call);
-}
-
-/* The pictures of the wants up to `to`, which have come, so that their memory is used again. */
+/* The pictures that have come, up to the first that has not: those in front of it are done with, so
+ * that their memory is used again. */
 static stk_err give(picking *p, size_t to, stk_av_call *call)
 {
     stk_err err = STK_OK;
-    for (; p->given < to && !err; p->given++) {
+    for (; p->given < to && p->wants[p->given].by_time && !err; p->given++) {
         want *w = &p->wants[p->given];
-        if (p->d->filter_text)
-            err = filter(p, w->by_time, call);
-        else if (stk_frames_add(p->out, w->by_time))
-            err = stk_av_say(call, STK_ENOMEM, "no memory for frames");
+        err = p->to->take(p->to->ctx, w->by_time, call);
         clear(w);
     }
     return err;
 }
 
-static stk_err finish(picking *p, stk_av_call *call)
-{
-    stk_decoder *d = p->d;
-    if (!d->filter_text) {
-        p->out->time_base = d->time_base;
-        p->out->frame_rate = d->frame_rate;
-        return STK_OK;
-    }
-    const av_filter_input input = stk_decoder_filter_input(d);
-    const stk_err err = av_filter_finish(&d->filter, &input, p->out, call);
-    if (err || p->out->n == p->n) return err;
-    return stk_av_say(call, STK_EINVAL,
-                      "filters '%s' made %zu frames of %zu: single frames go through filters that "
-                      "make one of one",
-                      input.text, p->out->n, p->n);
-}
-
 /* All is decoded anew. */
 static void begin_anew(picking *p)
 {
-    for (size_t i = 0; i < p->n; i++) clear(&p->wants[i]);
-    stk_frames_clear(p->out);
+    for (size_t i = 0; i < p->n; i++) {
+        clear(&p->wants[i]);
+        p->wants[i].came = false;
+    }
     p->given = 0;
     stk_decoder_begin(p->d);
     stk_decoder_set_window(p->d, p->packets);
+    p->to->begin(p->to->ctx);
 }
 
 /* --- decoding --- */
@@ -133,15 +100,16 @@ typedef struct section {
     size_t from, to;    /* packets; `to` is the last */
     size_t first, last; /* wants; `last` is behind them */
     bool counts;        /* it begins with the first packet: pictures are counted, too */
+    bool by_count;      /* and nothing else tells them */
     size_t missing, came;
     size_t next; /* the want whose number comes next */
 } section;
 
-static stk_err keep(AVFrame **place, const AVFrame *frame)
+static stk_err keep(AVFrame **place, const AVFrame *frame, stk_av_call *call)
 {
     if (*place) return STK_OK;
     *place = stk_fault() ? NULL : av_frame_clone(frame);
-    return *place ? STK_OK : STK_ENOMEM;
+    return *place ? STK_OK : stk_av_say(call, STK_ENOMEM, "no memory for frames");
 }
 
 static int compare_time(const void *key, const void *element)
@@ -173,19 +141,30 @@ static bool was_left_out(const picking *p, int64_t time)
     return i < x->num_shown && x->shown[i].time == time && x->list[x->shown[i].at].left_out;
 }
 
-static stk_err look(picking *p, section *s, const AVFrame *frame)
+static stk_err look_by_time(picking *p, section *s, const AVFrame *frame, stk_av_call *call)
 {
-    want *wants = p->wants;
+    want *wants = p->wants + s->first;
+    want *w = bsearch(&frame->pts, wants, s->last - s->first, sizeof(*w), compare_time);
+    if (!w || w->came) return STK_OK;
+    const stk_err err = keep(&w->by_time, frame, call);
+    if (err) return err;
+    w->came = true;
+    s->missing--;
+    return s->counts ? STK_OK : give(p, s->last, call);
+}
+
+static stk_err look(picking *p, section *s, const AVFrame *frame, stk_av_call *call)
+{
     stk_err err = STK_OK;
     if (!s->counts && was_left_out(p, frame->pts)) return STK_OK;
     const size_t number = s->came++;
     while (s->next < s->last && p->indices[s->next] < number) s->next++;
-    if (s->counts && s->next < s->last && p->indices[s->next] == number)
-        err = keep(&wants[s->next].by_count, frame);
-    want *w = bsearch(&frame->pts, wants + s->first, s->last - s->first, sizeof(*w), compare_time);
-    if (!w || err) return err;
-    s->missing -= !w->by_time;
-    return keep(&w->by_time, frame);
+    if (s->counts && s->next < s->last && p->indices[s->next] == number) {
+        want *w = &p->wants[s->next];
+        err = keep(s->by_count ? &w->by_time : &w->by_count, frame, call);
+        if (!err && s->by_count) err = give(p, s->last, call);
+    }
+    return err || s->by_count ? err : look_by_time(p, s, frame, call);
 }
 
 static bool found_all(const picking *p, const section *s)
@@ -199,9 +178,9 @@ static stk_err receive_all(picking *p, section *s, stk_av_call *call)
 {
     stk_err err;
     while (!(err = stk_decoder_receive(p->d, call))) {
-        err = look(p, s, p->d->frame);
+        err = look(p, s, p->d->frame, call);
         av_frame_unref(p->d->frame);
-        if (err) return stk_av_say(call, err, "no memory for frames");
+        if (err) return err;
         if (found_all(p, s)) return STK_EEND;
     }
     return err;
@@ -251,17 +230,29 @@ static stk_err decode_sections(picking *p, bool *good, stk_av_call *call)
         const size_t failed = p->d->failed;
         err = decode_section(p, &s, call);
         *good = !s.missing && (p->d->failed > failed || s.came == expected(p, &s));
-        if (*good && !err) err = give(p, s.last, call);
     }
     return err;
 }
 
+static stk_err say_missing(const picking *p, const section *s, size_t i, stk_av_call *call)
+{
+    const stk_decoder *d = p->d;
+    if (d->failed && !s->came)
+        return stk_av_say(call, d->why.err, "none of %zu packets could be decoded: %s",
+                          p->packets->n, d->why.text);
+    return stk_av_say(call, STK_ECORRUPT, "frame %zu did not come: %zu of %zu frames did",
+                      p->indices[i], s->came, p->index.num_shown);
+}
+
+/* A picture keeps its number where packets are missing only if times tell which it is: that is
+ * known in the end. */
 static stk_err decode_whole(picking *p, bool told, stk_av_call *call)
 {
     stk_decoder *d = p->d;
-    section s = {.to = p->packets->n - 1, .last = p->n, .counts = true};
+    section s = {
+        .to = p->packets->n - 1, .last = p->n, .counts = true, .by_count = !told || d->strict};
     stk_err err = decode_section(p, &s, call);
-    for (size_t i = 0; i < p->n && !err; i++) {
+    for (size_t i = p->given; i < p->n && !err; i++) {
         want *w = &p->wants[i];
         if (told && d->failed) {
             if (!w->by_time)
@@ -269,16 +260,12 @@ static stk_err decode_whole(picking *p, bool told, stk_av_call *call)
                                  p->indices[i], d->why.text);
             continue;
         }
-        av_frame_free(&w->by_time);
-        w->by_time = w->by_count;
-        w->by_count = NULL;
-        if (w->by_time) continue;
-        if (d->failed && !s.came)
-            err = stk_av_say(call, d->why.err, "none of %zu packets could be decoded: %s",
-                             p->packets->n, d->why.text);
-        else
-            err = stk_av_say(call, STK_ECORRUPT, "frame %zu did not come: %zu of %zu frames did",
-                             p->indices[i], s.came, p->index.num_shown);
+        if (!s.by_count) {
+            av_frame_free(&w->by_time);
+            w->by_time = w->by_count;
+            w->by_count = NULL;
+        }
+        if (!w->by_time) err = say_missing(p, &s, i, call);
     }
     return err ? err : give(p, p->n, call);
 }
@@ -300,14 +287,12 @@ static stk_err decode(picking *p, bool told, stk_av_call *call)
     return decode_whole(p, told, call);
 }
 
-stk_err stk_decoder_collect(stk_decoder *d, const stk_packets *packets, const size_t *indices,
-                            size_t n, stk_frames *out, stk_av_call *call)
+stk_err stk_decoder_visit(stk_decoder *d, const stk_packets *packets, const size_t *indices,
+                          size_t n, const stk_decoder_taker *to, stk_av_call *call)
 {
-    picking p = {.d = d, .packets = packets, .indices = indices, .n = n, .out = out};
+    picking p = {.d = d, .packets = packets, .indices = indices, .n = n, .to = to};
     stk_err err = prepare(&p, call->diag);
     if (!err) err = decode(&p, !p.index.untold, call);
-    if (!err) err = finish(&p, call);
-    out->num_failed = d->failed;
     for (size_t i = 0; p.wants && i < n; i++) clear(&p.wants[i]);
     stk_free(p.wants);
     av_index_fini(&p.index);

@@ -61,7 +61,7 @@
     V(av_versions, (stk_av_version out[STK_AV_VERSIONS], stk_diag *diag), (out, diag)) \
     V(av_set_log_level, (int level, stk_diag *diag), (level, diag)) \
     V(decoder_put, (stk_decoder *decoder, stk_packets *packets, stk_diag *diag), (decoder, packets, diag)) \
-    V(decoder_fill, (stk_decoder *decoder, stk_packets *packets, const stk_frames_wanted *wanted, void *dst, size_t size, stk_diag *diag), (decoder, packets, wanted, dst, size, diag)) \
+    V(decoder_fill, (stk_decoder *decoder, const stk_packets *packets, const stk_frames_wanted *wanted, void *dst, size_t size, stk_diag *diag), (decoder, packets, wanted, dst, size, diag)) \
     V(filter_graph_add, (stk_filter_graph *graph, const char *name, const stk_frames *frames, stk_diag *diag), (graph, name, frames, diag)) \
     V(filter_graph_flush, (stk_filter_graph *graph, stk_diag *diag), (graph, diag)) \
     V(frames_copy, (const stk_frames *const *frames, size_t n, void *dst, size_t size, stk_diag *diag), (frames, n, dst, size, diag)) \
@@ -143,7 +143,7 @@ typedef struct stk_av_table {
 #undef U
 } stk_av_table;
 
-#define STK_AV_BUILD STK_VERSION " 13" /* the number grows with every change of what crosses */
+#define STK_AV_BUILD STK_VERSION " 14" /* the number grows with every change of what crosses */
 #define STK_AV_SYMBOL "stk_av_module"  /* the table's name */
 
 #endif /* STK_AV_TABLE_H */

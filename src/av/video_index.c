@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 
 /* RFC 6386, 9.1: bit 4 of a VP8 frame is show_frame. */
-static bool is_shown(const AVPacket *packet, enum AVCodecID codec)
+bool av_is_picture(const AVPacket *packet, enum AVCodecID codec)
 {
     if (codec == AV_CODEC_ID_VP8 && packet->size && !(packet->data[0] & 0x10)) return false;
     return packet->size > 0;
@@ -29,7 +29,7 @@ stk_err av_index_add(av_index *x, const AVPacket *packet, enum AVCodecID codec, 
                     .dts = packet->dts,
                     .key = key || !x->n ? x->n : x->list[x->n - 1].key,
                     .size = packet->size,
-                    .shown = in && is_shown(packet, codec)};
+                    .shown = in && av_is_picture(packet, codec)};
     x->n++;
     if (!e->shown) return STK_OK;
     x->num_shown++;

@@ -34,6 +34,9 @@ typedef struct av_index {
     bool untold; /* times do not tell which packet a picture is */
 } av_index;
 
+/* Whether it shows anything, as far as that can be told. */
+bool av_is_picture(const AVPacket *packet, enum AVCodecID codec);
+
 /* `in`: its picture, if it is one, is part of the video. */
 STK_NODISCARD stk_err av_index_add(av_index *x, const AVPacket *packet, enum AVCodecID codec,
                                    bool in);

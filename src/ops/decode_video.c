@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,9 +9,10 @@
 #include "ops/frame_picks.h"
 #include "ops/geometry.h"
 #include "ops/media.h"
+#include "ops/video_clip.h"
 
 #define DEFAULT_MAX_BYTES ((size_t)1 << 30)
-#define MAX_FRAMES 1024 /* of a clip: as many terms an expression of FFmpeg may have */
+#define MAX_FRAMES 1024 /* of a clip */
 
 /* What the first part of a sample decides for all. */
 typedef struct shared {
@@ -27,8 +29,8 @@ typedef struct clip {
     size_t total;   /* frames of the file */
     int64_t *times; /* [total] when they are shown, rising; NULL: not known */
     stk_ratio time_base;
-    char *filter; /* text, `size` bytes of room */
-    size_t used, size;
+    char filter[512];
+    size_t used;     /* of it */
     stk_tensor slot; /* where it goes, */
     size_t bytes;    /* so many */
 } clip;
@@ -38,7 +40,6 @@ static void clip_fini(clip *c)
     stk_media_close(&c->file);
     stk_frame_picks_fini(&c->picks);
     stk_free(c->times);
-    stk_free(c->filter);
 }
 
 static stk_err count_frames(clip *c, stk_diag *diag)
@@ -60,27 +61,13 @@ static stk_err count_frames(clip *c, stk_diag *diag)
 
 static void STK_PRINTF(2, 3) put(clip *c, const char *fmt, ...)
 {
+    const size_t room = sizeof(c->filter) - c->used;
     va_list ap;
     va_start(ap, fmt);
-    const int n = vsnprintf(c->filter + c->used, c->size - c->used, fmt, ap);
+    const int n = vsnprintf(c->filter + c->used, room, fmt, ap);
     va_end(ap);
-    if (n > 0) c->used += (size_t)n < c->size - c->used ? (size_t)n : 0;
-}
-
-/* Frames that are not wanted are left out before they are scaled.  `timed`: of a window that begins
- * with the first one, else of the whole file. */
-static void put_select(clip *c, bool timed)
-{
-    const stk_frame_picks *p = &c->picks;
-    const int64_t start = timed ? 0 : p->index[0];
-    if (p->step == 1 && start == 0) return;
-    put(c, "select='");
-    if (p->step)
-        put(c, "gte(n,%" PRId64 ")*not(mod(n-%" PRId64 ",%" PRId64 "))", start, start, p->step);
-    for (size_t i = 0; !p->step && i < p->num; i++)
-        put(c, "%seq(%s,%" PRId64 ")", i ? "+" : "", timed ? "pts" : "n",
-            timed ? c->times[p->index[i]] : p->index[i]);
-    put(c, "',");
+    assert(n >= 0 && (size_t)n < room);
+    c->used += (size_t)n;
 }
 
 /* Where two pixels share chroma that is not single bytes, FFmpeg's exact crop at an odd x begins in
@@ -109,147 +96,6 @@ static void put_picture(clip *c, const shared *s)
     if (g->mirror) put(c, ",hflip");
 }
 
-static stk_err make_filter(clip *c, const shared *s, bool select, stk_diag *diag)
-{
-    stk_free(c->filter);
-    c->used = 0;
-    c->size = 512 + (select && !c->picks.step ? c->picks.num * 32 : 0);
-    if (!(c->filter = stk_alloc(c->size)))
-        return stk_diag_set(diag, STK_ENOMEM, "no memory for filters");
-    if (select) put_select(c, c->times != NULL);
-    put_picture(c, s);
-    return STK_OK;
-}
-
-/* --- decoding --- */
-
-static stk_err window_of(const clip *c, stk_window *out, stk_diag *diag)
-{
-    const stk_frame_picks *p = &c->picks;
-    const int64_t first = c->times[p->index[0]], last = c->times[p->index[p->num - 1]];
-    *out = (stk_window){{0, c->time_base.den}, {0, c->time_base.den}};
-    if (last == INT64_MAX || __builtin_mul_overflow(first, c->time_base.num, &out->start.num) ||
-        __builtin_mul_overflow(last + 1, c->time_base.num, &out->end.num))
-        return stk_diag_set(diag, STK_ECORRUPT, "the stream has times beyond all measure");
-    return STK_OK;
-}
-
-/* What all ways of decoding have in common. */
-static stk_err begin(clip *c, const shared *s, bool select, stk_window *window, stk_media_opts *out,
-                     stk_diag *diag)
-{
-    stk_err err = make_filter(c, s, select, diag);
-    if (!err && c->times) err = window_of(c, window, diag);
-    *out = (stk_media_opts){.window = c->times ? window : NULL,
-                            .filter = c->filter,
-                            .strict = true,
-                            .max_frames = select ? (int64_t)c->picks.num : 0,
-                            .max_pixels = c->o->picture.max_pixels};
-    return err;
-}
-
-static stk_err decode(clip *c, const shared *s, bool select, stk_frames **out, stk_diag *diag)
-{
-    stk_window window;
-    stk_media_opts opts;
-    *out = NULL;
-    const stk_err err = begin(c, s, select, &window, &opts, diag);
-    return err ? err : stk_media_decode(&c->file, &opts, out, diag);
-}
-
-/* Straight into the slot.  STK_EUNSUPPORTED: that cannot be.  STK_ENOTFOUND: packets that show
- * nothing were counted as frames. */
-static stk_err fill(clip *c, const shared *s, stk_diag *diag)
-{
-    const stk_frame_picks *p = &c->picks;
-    stk_window window;
-    stk_media_opts opts;
-    int64_t *times = stk_alloc_zero(p->num, sizeof(*times));
-    int64_t *numbers = stk_alloc_zero(p->num, sizeof(*numbers));
-    stk_err err = STK_ENOMEM;
-    if (!times || !numbers)
-        stk_diag_set(diag, err, "no memory for times");
-    else
-        err = begin(c, s, false, &window, &opts, diag);
-    for (size_t i = 0; i < p->num && !err; i++) {
-        times[i] = c->times ? c->times[p->index[i]] : 0;
-        numbers[i] = p->index[i] - (c->times ? p->index[0] : 0);
-    }
-    const stk_frames_wanted how = {.times = c->times ? times : NULL,
-                                   .numbers = p->step || !c->times ? numbers : NULL,
-                                   .num = p->num,
-                                   .pick = p->pick,
-                                   .n = p->n,
-                                   .width = s->geometry.width,
-                                   .height = s->geometry.height};
-    if (!err) err = stk_media_fill(&c->file, &opts, &how, c->slot.data, c->bytes, diag);
-    stk_free(times);
-    stk_free(numbers);
-    return err;
-}
-
-/* Whether these are just the frames that were selected. */
-static stk_err is_exact(const clip *c, const stk_frames *frames, bool *out, stk_diag *diag)
-{
-    const stk_frame_picks *p = &c->picks;
-    stk_frames_info info;
-    stk_frames_get_info(frames, &info);
-    *out = info.num_frames == p->num;
-    if (!*out || !c->times) return STK_OK;
-    int64_t *times = stk_alloc_zero(p->num, sizeof(*times));
-    if (!times) return stk_diag_set(diag, STK_ENOMEM, "no memory for times");
-    stk_frames_times(frames, times, p->num);
-    for (size_t i = 0; i < p->num; i++) *out &= times[i] == c->times[p->index[i]];
-    stk_free(times);
-    return STK_OK;
-}
-
-/* Packets that show nothing were counted as frames: picks are what is shown at their time. */
-static stk_err pick_by_time(clip *c, const stk_frames *frames, size_t *pick, stk_diag *diag)
-{
-    stk_frames_info info;
-    stk_frames_get_info(frames, &info);
-    const size_t n = info.num_frames;
-    if (n == 0) return stk_diag_set(diag, STK_ECORRUPT, "none of the clip's frames was decoded");
-    int64_t *times = stk_alloc_zero(n, sizeof(*times));
-    if (!times) return stk_diag_set(diag, STK_ENOMEM, "no memory for times");
-    stk_frames_times(frames, times, n);
-    for (size_t i = 0, at = 0; i < c->picks.n; i++) { /* picks rise */
-        const int64_t index = c->picks.index[pick[i]];
-        while (c->times && at + 1 < n && times[at + 1] <= c->times[index]) at++;
-        if (!c->times) at = (size_t)index < n ? (size_t)index : n - 1;
-        pick[i] = at;
-    }
-    stk_free(times);
-    return STK_OK;
-}
-
-static bool is_identity(const stk_frame_picks *p)
-{
-    return p->n == p->num; /* each is taken at least once, and in order */
-}
-
-/* The clip, each frame as often as it is wanted.  `miscounted`: that is known already. */
-static stk_err decode_clip(clip *c, const shared *s, bool miscounted, stk_frames **out,
-                           stk_diag *diag)
-{
-    bool exact = false;
-    stk_frames *frames = NULL;
-    stk_err err = miscounted ? STK_OK : decode(c, s, true, &frames, diag);
-    if (!err && frames) err = is_exact(c, frames, &exact, diag);
-    if (!err && !exact) {
-        if (frames) stk_frames_unref(&frames);
-        err = decode(c, s, false, &frames, diag);
-        if (!err) err = pick_by_time(c, frames, c->picks.pick, diag);
-    }
-    if (!err && (!exact || !is_identity(&c->picks)))
-        err = stk_frames_pick(frames, c->picks.pick, c->picks.n, STK_MEDIA_VIDEO, out, diag);
-    else if (!err)
-        *out = frames, frames = NULL;
-    if (frames) stk_frames_unref(&frames);
-    return err;
-}
-
 /* --- the op --- */
 
 static stk_spec spec_of(const stk_video_opts *o, size_t frames, int32_t width, int32_t height)
@@ -257,19 +103,6 @@ static stk_spec spec_of(const stk_video_opts *o, size_t frames, int32_t width, i
     const int64_t channels = o->picture.color == STK_COLOR_GRAY ? 1 : 3;
     return (stk_spec){
         .dtype = STK_UINT8, .ndim = 4, .shape = {(int64_t)frames, height, width, channels}};
-}
-
-/* Frames that were made elsewhere. */
-static stk_err copy(const clip *c, const stk_frames *frames, stk_diag *diag)
-{
-    const stk_spec spec = stk_tensor_spec(&c->slot);
-    stk_spec got;
-    const stk_err err = stk_frames_spec(&frames, 1, false, &got, diag);
-    if (err) return err;
-    if (!stk_spec_equal(&got, &spec))
-        return stk_diag_set(diag, STK_EUNSUPPORTED,
-                            "the frames change their size: give the clip one with size");
-    return stk_frames_copy(&frames, 1, c->slot.data, c->bytes, diag);
 }
 
 static void draw_of_item(void *ctx, uint32_t n, uint32_t out[4])
@@ -311,13 +144,14 @@ static stk_err find_place(clip *c, const shared *s, stk_item *item, size_t part,
 
 static stk_err decode_into(clip *c, const shared *s, stk_diag *diag)
 {
-    stk_frames *frames = NULL;
-    stk_err err = fill(c, s, diag);
-    if (err != STK_EUNSUPPORTED && err != STK_ENOTFOUND) return err;
-    err = decode_clip(c, s, err == STK_ENOTFOUND, &frames, diag);
-    if (!err) err = copy(c, frames, diag);
-    if (frames) stk_frames_unref(&frames);
-    return err;
+    put_picture(c, s);
+    const stk_video_clip wanted = {.file = &c->file,
+                                   .picks = &c->picks,
+                                   .times = c->times,
+                                   .time_base = c->time_base,
+                                   .filter = c->filter,
+                                   .max_pixels = c->o->picture.max_pixels};
+    return stk_video_clip_decode(&wanted, &c->slot, diag);
 }
 
 static stk_err decode_part(const stk_video_opts *o, stk_item *item, size_t part, shared *s,

@@ -27,11 +27,8 @@ stk_err stk_media_open(const stk_item *item, size_t part, stk_media media, stk_m
     return STK_OK;
 }
 
-/* The packets of the window, and a decoder for them; also after a failure both are to be given
- * back.
- */
-static stk_err begin(const stk_media_file *f, const stk_media_opts *opts, stk_packets **packets,
-                     stk_decoder **decoder, stk_diag *diag)
+stk_err stk_media_begin(const stk_media_file *f, const stk_media_opts *opts, stk_packets **packets,
+                        stk_decoder **decoder, stk_diag *diag)
 {
     /* After a recovery point H.264 keeps frames back that are right where all they need is there.
      */
@@ -40,7 +37,6 @@ static stk_err begin(const stk_media_file *f, const stk_media_opts *opts, stk_pa
         .options = opts->window && f->info.media == STK_MEDIA_VIDEO ? all : NULL,
         .filter = opts->filter,
         .strict = opts->strict,
-        .max_frames = opts->max_frames,
         .max_pixels = opts->max_pixels,
     };
     stk_err err = STK_OK;
@@ -58,20 +54,8 @@ stk_err stk_media_decode(const stk_media_file *f, const stk_media_opts *opts, st
     stk_packets *packets;
     stk_decoder *decoder;
     *out = NULL;
-    stk_err err = begin(f, opts, &packets, &decoder, diag);
+    stk_err err = stk_media_begin(f, opts, &packets, &decoder, diag);
     if (!err) err = stk_decoder_decode(decoder, packets, true, out, diag);
-    stk_decoder_free(&decoder);
-    stk_packets_unref(&packets);
-    return err;
-}
-
-stk_err stk_media_fill(const stk_media_file *f, const stk_media_opts *opts,
-                       const stk_frames_wanted *wanted, void *dst, size_t size, stk_diag *diag)
-{
-    stk_packets *packets;
-    stk_decoder *decoder;
-    stk_err err = begin(f, opts, &packets, &decoder, diag);
-    if (!err) err = stk_decoder_fill(decoder, packets, wanted, dst, size, diag);
     stk_decoder_free(&decoder);
     stk_packets_unref(&packets);
     return err;

@@ -26,15 +26,16 @@ typedef struct stk_media_opts {
     const stk_window *window; /* NULL: everything */
     const char *filter;
     bool strict;
-    int64_t max_frames, max_pixels; /* as in stk_decode_opts */
+    int64_t max_pixels; /* as in stk_decode_opts */
 } stk_media_opts;
 
+/* The packets of the window, and a decoder for them; also after a failure both are to be given
+ * back. */
+STK_NODISCARD stk_err stk_media_begin(const stk_media_file *f, const stk_media_opts *opts,
+                                      stk_packets **packets, stk_decoder **decoder, stk_diag *diag);
+
+/* All frames of the window. */
 STK_NODISCARD stk_err stk_media_decode(const stk_media_file *f, const stk_media_opts *opts,
                                        stk_frames **out, stk_diag *diag);
-
-/* Straight into `dst`, as stk_decoder_fill, which takes no opts->max_frames. */
-STK_NODISCARD stk_err stk_media_fill(const stk_media_file *f, const stk_media_opts *opts,
-                                     const stk_frames_wanted *wanted, void *dst, size_t size,
-                                     stk_diag *diag);
 
 #endif /* STK_OPS_MEDIA_H */

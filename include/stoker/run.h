@@ -77,7 +77,8 @@ STK_API void stk_run_free(stk_run **run);
 /* A consistent picture of this moment; free it with stk_stats_free. */
 STK_API STK_NODISCARD stk_err stk_run_stats(stk_run *run, stk_stats **out);
 
-/* The failures of samples that were kept: the first ten of the run.  Gives copies. */
+/* The failures of samples that were kept: the first ten of the run; of those that one stage had in
+ * one epoch with one key and text, the first.  Gives copies. */
 STK_API STK_NODISCARD stk_err stk_run_failures(stk_run *run, stk_failure **out, size_t *n);
 
 /* What a read has reported, as data: [0] is the failure that ended the run.  What led to it

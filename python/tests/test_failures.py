@@ -188,6 +188,23 @@ def test_the_first_ten_are_listed(tmp_path):
     assert (cause.stage, cause.id, cause.key, cause.epoch) == ("decode_image", 12, str(files[12]), 0)
 
 
+def test_what_fails_alike_is_listed_once(tmp_path):
+    missing = [tmp_path / name for name in ("a.jpg", "b.jpg")]
+    src = source.List([missing[i % 5 == 4] for i in range(20)], epochs=2)
+    builder = PipelineBuilder().add_source(src).pipe(ops.read(), on_error="skip")
+    pipeline = builder.add_sink(3).build(num_threads=2)
+    assert list(pipeline) == [] and pipeline.stats()["failed"] == 40
+    assert [(e.epoch, e.id, e.key) for e in pipeline.failures()] == [
+        (epoch, i, str(path)) for epoch in range(2) for i, path in ((0, missing[0]), (4, missing[1]))
+    ]
+    builder = PipelineBuilder().add_source(src).pipe(ops.read(), max_failures=7)
+    with pytest.raises(PipelineFailure) as caught:
+        list(builder.add_sink(3).build(num_threads=2))
+    (error,) = caught.value.exceptions
+    assert str(error).count("No such file") == 2 and "failed 8 times" in str(error)
+    assert (error.id, error.__cause__.id) == (7, 7)
+
+
 def test_a_rate_counts_from_the_hundredth(tmp_path, paths):
     bad = tmp_path / "bad.jpg"
     bad.write_bytes(b"bad")

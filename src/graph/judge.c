@@ -82,11 +82,21 @@ void run_fail_too(stk_run *run, stk_item **first, stk_item *item)
     run_item_put(run, &item);
 }
 
+/* Samples in a file that is missing fail alike. */
+static bool is_kept(const stk_run *run, const failure *f)
+{
+    const failure *k = *f->what.key ? run->kept : NULL;
+    while (k && (k->stage != f->stage || k->what.epoch != f->what.epoch ||
+                 strcmp(k->what.key, f->what.key) || strcmp(k->what.diag.text, f->what.diag.text)))
+        k = k->next;
+    return k;
+}
+
 static void keep(stk_run *run, failure *f)
 {
     f->next = NULL;
-    if (run->num_kept == MAX_KEPT_FAILURES) {
-        failure_free(&f->stage->latest);
+    failure_free(&f->stage->latest);
+    if (run->num_kept == MAX_KEPT_FAILURES || is_kept(run, f)) {
         f->stage->latest = f;
         return;
     }

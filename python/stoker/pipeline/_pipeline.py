@@ -384,6 +384,8 @@ class Pipeline(Generic[T]):
     def failures(self) -> list[Error]:
         """The first ten samples that failed, skipped and substituted ones included.
 
+        Of those of a stage that have one key and one text in an epoch it is the first: those of a shard
+        that is missing, say.
         After stop() the tracebacks of their causes have no local variables, so that items can go.
         """
         run = self._run

@@ -40,12 +40,19 @@ typedef struct stk_shards_opts {
     const stk_shard_part *parts;
     size_t num_columns;
     const stk_shard_column *columns;
+    int64_t samples_per_shard; /* that a whole one has, up to INT32_MAX; 0: not known */
     stk_order_opts order;
 } stk_shards_opts;
 
 /* Tar archives that are not compressed.  All is copied.  A sample that lacks a part or a column, or
- * has one twice, fails when it is read.  So does what stands for the rest of a shard that cannot be
- * opened, or is broken somewhere: one sample, whose key is the shard's path.
+ * has one twice, fails when it is read.
+ *
+ * So does what is lost of a shard, in its place, with the shard's path as the key of each.  Of one
+ * that cannot be opened, or in which no sample is found, that is samples_per_shard samples; 0: as
+ * many as shards that are whole have on average, at least 1, and no sample behind it can be read
+ * before all shards are listed.  Of one that breaks off, samples_per_shard less those that were
+ * found, at least 1; 0: 1.
+ *
  * NULL: no memory, bad options; *diag says which (may be NULL). */
 STK_API stk_source *stk_tar_source(const stk_shards_opts *opts, stk_diag *diag);
 

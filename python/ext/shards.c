@@ -44,13 +44,15 @@ static bool take_columns(fields *f, PyObject *list)
 
 PyObject *ext_shards_source(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"kind", "paths", "files", "columns", "order", NULL};
+    static char *names[] = {"kind",  "paths", "files", "columns", "samples_per_shard",
+                            "order", NULL};
     PyObject *paths, *files, *columns;
     stk_order_opts order;
     const char *kind;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO!O!O!O&:shards_source", names, &kind,
+    long long per_shard;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO!O!O!LO&:shards_source", names, &kind,
                                      &PyList_Type, &paths, &PyList_Type, &files, &PyList_Type,
-                                     &columns, ext_order_convert, &order))
+                                     &columns, &per_shard, ext_order_convert, &order))
         return NULL;
     fields f = {.paths = ext_strings("shards", paths)};
     PyObject *made = NULL;
@@ -62,6 +64,7 @@ PyObject *ext_shards_source(PyObject *module, PyObject *args, PyObject *kwargs)
             .parts = f.parts,
             .num_columns = f.num_columns,
             .columns = f.columns,
+            .samples_per_shard = per_shard,
             .order = order,
         };
         stk_diag diag = {0};

@@ -378,6 +378,7 @@ def shards_source(
     paths: list[bytes],
     files: list[tuple[bytes, bytes]],  # names of fields, and endings with '|' between
     columns: list[tuple[bytes, bytes, bool]],  # the same, and whether it is text
+    samples_per_shard: int,  # 0: not known
     order: tuple[bool, int, int, int, int],  # shuffle, seed, rank, world_size, epochs
 ) -> Source: ...
 def op_read(max_bytes: int = 0) -> Op: ...

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import pickle
 import tarfile
 import zipfile
@@ -13,25 +12,8 @@ import pytest
 from stoker import PipelineBuilder, ops, source
 from stoker.errors import CorruptError, NotFoundError
 from stoker.pipeline import PipelineFailure
+from shards import batches, write, write_zip
 from support import ok
-
-
-def write(path, members, format=tarfile.PAX_FORMAT):
-    """Members: (name, bytes)."""
-    with tarfile.open(path, "w", format=format) as tar:
-        for name, data in members:
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-    return path
-
-
-def write_zip(path, members, compression=zipfile.ZIP_DEFLATED):
-    with zipfile.ZipFile(path, "w", compression) as archive:
-        archive.writestr("folder/", b"")
-        for name, data in members:
-            archive.writestr(name, data)
-    return path
 
 
 @pytest.fixture(params=["tar", "zip"])
@@ -62,12 +44,6 @@ def shards(tmp_path, photos, kind):
             ]
         paths.append(make(tmp_path / f"s-{k:03}.{kind}", members))
     return paths, files
-
-
-def batches(src, n=1000, on_error="raise", threads=2):
-    builder = PipelineBuilder().add_source(src).pipe(ops.read(), on_error=on_error)
-    pipeline = builder.pipe(ops.decode_image(32, 32)).batch(n).add_sink(3).build(num_threads=threads)
-    return list(pipeline), pipeline
 
 
 @pytest.mark.parametrize("format", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
@@ -162,16 +138,22 @@ def test_what_is_missing_fails_when_it_is_read(tmp_path, shards):
 
 
 @pytest.mark.parametrize("kind", ["tar"])
-@pytest.mark.parametrize("cut", [0, 100, 512, 1000, 3000, 9999])
-def test_a_shard_that_is_cut_counts_what_it_lost(shards, cut):
+@pytest.mark.parametrize("given", [None, 9])
+@pytest.mark.parametrize("cut", [0, 100, 512, 1000, 3000, 9999, 20000])
+def test_a_shard_that_is_cut_counts_what_it_lost(shards, cut, given):
+    """Where nothing is found, as many as others have; where something is, what is known to lack."""
     paths, files = shards
     whole = paths[1].read_bytes()
     paths[1].write_bytes(whole[:cut])
-    found, pipeline = batches(source.Tar(paths), on_error="skip")
+    src = source.Tar(paths, samples_per_shard=given)
+    others = len(files[::3]) + len(files[2::3])
+    found, pipeline = batches(src, on_error="skip")
+    in_cut = len(np.asarray(found[0].id)) - others
+    lost = given - in_cut if given else 1 if in_cut else (others + 1) // 2
+    assert in_cut >= 0 and src.count() == others + in_cut + lost
     (failure,) = pipeline.failures()
-    assert str(paths[1]) in str(failure)
-    assert len(np.asarray(found[0].id)) == source.Tar(paths).count() - 1
-    assert len(np.asarray(found[0].id)) >= 2 * (len(files) // 3)
+    assert str(paths[1]) in str(failure) and f"(counts as {lost} sample" in str(failure)
+    assert pipeline.stats()["failed"] == lost
 
 
 @pytest.mark.parametrize("kind", ["tar"])

@@ -341,6 +341,7 @@ stk_err stk_shard_end(stk_shard *s, const stk_shard_spec *spec, const stk_diag *
 {
     stk_err err = finish(s, spec);
     if (!err && why) {
+        s->broken = true;
         err = begin(s, spec, (span){"", 0});
         if (!err) err = blame(s, &s->samples[s->num - 1].flaw, why);
     }

@@ -49,9 +49,11 @@ typedef struct stk_shard {
     char *pool;                /* strings, each with its NUL; begins with an empty one */
     size_t pool_size, pool_room;
     struct stk_shard_field *fields; /* of the last sample; gone behind the end */
+    bool broken;                    /* the last sample stands for what could not be listed */
 
     /* The source's own. */
     bool listed;
+    size_t lost;   /* broken: samples that its last one counts as, at least 1; else 0 */
     int64_t first; /* the index of its first sample */
 } stk_shard;
 

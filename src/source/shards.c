@@ -15,7 +15,8 @@
 struct shards {
     stk_indexed indexed; /* first: params of an indexed source; these never change */
     stk_source_class cls;
-    const char *name; /* of the class */
+    const char *name;         /* of the class */
+    size_t samples_per_shard; /* 0: not known */
     stk_shards_list_fn *list;
     stk_shard_spec spec;
     stk_shard_part parts[STK_MAX_PARTS];
@@ -30,6 +31,9 @@ struct shards {
     atomic_size_t memory;
     stk_progress p; /* its lock guards what follows */
     size_t taken;   /* shards that a thread lists, or has listed */
+    size_t num_listed, num_whole;
+    int64_t in_whole; /* samples in the latter */
+    bool needs_all;   /* what is lost counts as much as they have: all are listed */
     int num_threads, idle;
     stk_thread threads[MAX_THREADS];
 };
@@ -44,19 +48,51 @@ static struct shards *of_progress(stk_progress *p)
 static bool may_take_locked(const struct shards *x) STK_REQUIRES(x->p.lock)
 {
     if (x->taken == x->num || stk_progress_stopped(&x->p)) return false;
-    if (x->p.demand == INT64_MAX) return true;
+    if (x->p.demand == INT64_MAX || x->needs_all) return true;
     const size_t released = atomic_load_explicit(&x->released, memory_order_relaxed);
     return x->p.available < x->p.demand + AHEAD && x->taken < released + MAX_THREADS;
+}
+
+/* What the last sample of a broken shard counts as; 0: not known before all are listed. */
+static size_t count_lost_locked(const struct shards *x, const stk_shard *s) STK_REQUIRES(x->p.lock)
+{
+    const size_t found = s->num - 1;
+    if (x->samples_per_shard)
+        return x->samples_per_shard > found ? x->samples_per_shard - found : 1;
+    if (found) return 1;
+    if (x->num_listed < x->num) return 0;
+    const size_t n = x->num_whole ? x->num_whole : 1;
+    const size_t mean = ((size_t)x->in_whole + n / 2) / n;
+    return mean ? mean : 1;
+}
+
+static int64_t num_places(const stk_shard *s)
+{
+    return (int64_t)(s->num + s->lost - (s->lost > 0));
+}
+
+static void count_locked(struct shards *x, stk_shard *s) STK_REQUIRES(x->p.lock)
+{
+    s->listed = true;
+    x->num_listed++;
+    if (s->broken) return;
+    x->num_whole++;
+    x->in_whole += (int64_t)s->num;
 }
 
 static void release_locked(struct shards *x) STK_REQUIRES(x->p.lock)
 {
     size_t i = atomic_load_explicit(&x->released, memory_order_relaxed);
     for (; i < x->num && x->shards[i].listed; i++) {
-        x->shards[i].first = x->p.available;
-        x->p.available += (int64_t)x->shards[i].num;
-        atomic_fetch_add_explicit(&x->memory, stk_shard_memory(&x->shards[i], &x->spec),
-                                  memory_order_relaxed);
+        stk_shard *s = &x->shards[i];
+        if (s->broken) {
+            s->lost = count_lost_locked(x, s);
+            x->needs_all = !s->lost;
+            if (x->needs_all) return;
+        }
+        s->first = x->p.available;
+        x->p.available += num_places(s);
+        atomic_fetch_add_explicit(&x->memory, stk_shard_memory(s, &x->spec), memory_order_relaxed);
         atomic_store_explicit(&x->released, i + 1, memory_order_release);
     }
     if (i < x->num) return;
@@ -99,7 +135,7 @@ static void *list_shards(void *arg)
         stk_diag diag = {0};
         stk_err err = list_one(x, s, &diag);
         stk_mutex_lock(&x->p.lock);
-        s->listed = true;
+        count_locked(x, s);
         if (err)
             stk_progress_fail_locked(&x->p, err, NULL);
         else
@@ -186,15 +222,17 @@ static const stk_shard *find(const struct shards *x, int64_t id, size_t *k)
     while (low < high) { /* the first one that ends behind it */
         const size_t middle = low + (high - low) / 2;
         const stk_shard *s = &x->shards[middle];
-        if (id < s->first + (int64_t)s->num)
+        if (id < s->first + num_places(s))
             high = middle;
         else
             low = middle + 1;
     }
     const bool found = id >= 0 && low < atomic_load_explicit(&x->released, memory_order_acquire);
     if (!found) return NULL;
-    *k = (size_t)(id - x->shards[low].first);
-    return &x->shards[low];
+    const stk_shard *s = &x->shards[low];
+    *k = (size_t)(id - s->first);
+    if (*k >= s->num) *k = s->num - 1;
+    return s;
 }
 
 static const stk_column *columns(void *params, size_t *n)
@@ -241,7 +279,11 @@ static stk_err piece(void *params, int64_t id, size_t part, stk_piece *out, stk_
         return stk_diag_set(diag, STK_EINVAL, "%s: there is no such sample", x->name);
     const stk_shard_sample *sample = &s->samples[k];
     if (sample->flaw.text) {
-        stk_diag_set(diag, sample->flaw.err, "%s", s->pool + sample->flaw.text);
+        char lost[64] = "";
+        if (s->lost && k == s->num - 1)
+            snprintf(lost, sizeof(lost), " (counts as %zu sample%s)", s->lost,
+                     s->lost > 1 ? "s" : "");
+        stk_diag_set(diag, sample->flaw.err, "%s%s", s->pool + sample->flaw.text, lost);
         if (diag) diag->os_error = sample->flaw.os_error;
         return sample->flaw.err;
     }
@@ -348,6 +390,7 @@ static stk_err copy_opts(struct shards *x, const stk_shards_opts *o)
         x->field_columns[i] =
             (stk_shard_column){x->columns[i].name, copy(&at, c->endings), c->is_text};
     }
+    x->samples_per_shard = (size_t)o->samples_per_shard;
     x->spec = (stk_shard_spec){num_parts, o->num_columns, x->parts, x->field_columns};
     return STK_OK;
 }
@@ -391,6 +434,9 @@ static stk_err check(const char *name, const stk_shards_opts *o, stk_diag *diag)
     if (o->num_columns > STK_SHARD_MAX_COLUMNS || (o->num_columns && !o->columns))
         return stk_diag_set(diag, STK_EINVAL, "%s: %zu columns: a sample has %d at most", name,
                             o->num_columns, STK_SHARD_MAX_COLUMNS);
+    if (o->samples_per_shard < 0 || o->samples_per_shard > INT32_MAX)
+        return stk_diag_set(diag, STK_EINVAL, "%s: samples_per_shard must be 0 to %d, not %lld",
+                            name, INT32_MAX, (long long)o->samples_per_shard);
     return check_fields(name, o, diag);
 }
 

@@ -7,6 +7,12 @@
  *
  * Where readers need no total, threads stay a few shards ahead of them.
  *
+ *     a broken shard:  found, found, lost, lost, lost, ...
+ *
+ * What is lost has places of its own, all with one flaw: so orders, ranks, substitutes and limits
+ * on failures treat it as what it is.  Where its number is to be that of other shards, nothing is
+ * released from there on until all of them are listed.
+ *
  * Threads: as stk_source_class.
  */
 #ifndef STK_SOURCE_SHARDS_H

@@ -53,10 +53,11 @@ static void put_samples(struct shards *x, int n)
     put_shard(x, ar.size);
 }
 
-static stk_source *make(struct shards *x, stk_order_opts order)
+static stk_source *make(struct shards *x, stk_order_opts order, int64_t per_shard)
 {
     for (size_t i = 0; i < x->num; i++) x->list[i] = x->paths[i];
-    const stk_shards_opts opts = {.num_shards = x->num, .paths = x->list, .order = order};
+    const stk_shards_opts opts = {
+        .num_shards = x->num, .paths = x->list, .samples_per_shard = per_shard, .order = order};
     stk_diag diag = {0};
     stk_source *s = stk_tar_source(&opts, &diag);
     if (!s) fprintf(stderr, "  %s\n", diag.text);
@@ -68,7 +69,7 @@ static void samples_come_in_the_order_of_shards(void)
     struct shards x = shards_new();
     for (int i = 0; i < MAX_SHARDS; i++) put_samples(&x, i % 3); /* some are empty */
     for (int round = 0; round < 5; round++) {
-        stk_source *s = make(&x, (stk_order_opts){0});
+        stk_source *s = make(&x, (stk_order_opts){0}, 0);
         struct reader r;
         int64_t id, count, n = 0;
         CHECK_EQ(reader_open(&r, s), STK_OK);
@@ -93,7 +94,7 @@ static void pieces_are_where_the_data_is(void)
 {
     struct shards x = shards_new();
     put_samples(&x, 5);
-    stk_source *s = make(&x, (stk_order_opts){0});
+    stk_source *s = make(&x, (stk_order_opts){0}, 0);
     int64_t count;
     CHECK_EQ(stk_source_count(s, &count, NULL), STK_OK);
     CHECK_EQ(count, 5);
@@ -127,21 +128,49 @@ static void broken_shards_are_samples(void)
     put_shard(&x, 1024);
     put_path(&x, "/none.tar");
     put_path(&x, "");
-    stk_source *s = make(&x, (stk_order_opts){0});
+    stk_source *s = make(&x, (stk_order_opts){0}, 0);
     int64_t count;
     stk_diag diag;
     CHECK_EQ(stk_source_count(s, &count, NULL), STK_OK);
-    CHECK_EQ(count, 4 + 2 + 4);
+    CHECK_EQ(count, 4 + 2 + 4 * 2); /* of whole ones, each has two */
     CHECK(strstr(flaw(s, 5, &diag), "02.tar") && strstr(diag.text, "byte"));
-    CHECK(strstr(flaw(s, 6, &diag), "03.tar"));
-    CHECK(strstr(flaw(s, 7, &diag), "compressed with gzip"));
-    CHECK(strstr(flaw(s, 8, &diag), "none.tar"));
+    CHECK(strstr(diag.text, "(counts as 1 sample)"));
+    CHECK(strstr(flaw(s, 6, &diag), "03.tar") && strstr(flaw(s, 7, &diag), "03.tar"));
+    CHECK(strstr(diag.text, "(counts as 2 samples)"));
+    CHECK(strstr(flaw(s, 8, &diag), "compressed with gzip"));
+    CHECK(strstr(flaw(s, 10, &diag), "none.tar") && strstr(flaw(s, 11, &diag), "none.tar"));
     CHECK_EQ(diag.err, STK_ENOTFOUND);
-    CHECK(strstr(flaw(s, 9, &diag), "not a regular file"));
+    CHECK(strstr(flaw(s, 13, &diag), "not a regular file"));
     char key[200];
-    CHECK_EQ(stk_source_get_class(s)->key(stk_source_params(s), 8, 0, key, sizeof(key)), STK_OK);
+    CHECK_EQ(stk_source_get_class(s)->key(stk_source_params(s), 11, 0, key, sizeof(key)), STK_OK);
     CHECK(!strcmp(key, x.paths[5]));
     stk_source_unref(&s);
+    tree_free(&x.tree);
+}
+
+/* As many as told, whatever others have; else as they have. */
+static void lost_samples_have_places(void)
+{
+    struct shards x = shards_new();
+    put_path(&x, "/none.tar");
+    for (int i = 0; i < MAX_SHARDS - 1; i++) put_samples(&x, 40);
+    for (int told = 0; told < 2; told++) {
+        const int64_t lost = told ? 7 : 40;
+        stk_source *s = make(&x, (stk_order_opts){.rank = 1, .world_size = 2}, told ? 7 : 0);
+        struct reader r;
+        stk_diag diag;
+        CHECK_EQ(reader_open(&r, s), STK_OK);
+        for (int64_t want = 1, id; want < lost; want += 2) {
+            CHECK_EQ(reader_next(&r, &id, true), STK_OK);
+            CHECK_EQ(id, want);
+            CHECK(strstr(flaw(s, id, &diag), told ? "as 7 samples" : "as 40 samples"));
+        }
+        int64_t count;
+        CHECK_EQ(stk_source_count(s, &count, NULL), STK_OK);
+        CHECK_EQ(count, lost + (MAX_SHARDS - 1) * 40);
+        reader_close(&r);
+        stk_source_unref(&s);
+    }
     tree_free(&x.tree);
 }
 
@@ -149,7 +178,7 @@ static void no_samples_is_an_error(void)
 {
     struct shards x = shards_new();
     put_samples(&x, 0);
-    stk_source *s = make(&x, (stk_order_opts){0});
+    stk_source *s = make(&x, (stk_order_opts){0}, 0);
     int64_t count;
     stk_diag diag;
     CHECK_EQ(stk_source_count(s, &count, &diag), STK_EINVAL);
@@ -163,7 +192,7 @@ static void listing_stays_ahead_and_may_be_left(void)
 {
     struct shards x = shards_new();
     for (int i = 0; i < 30; i++) put_samples(&x, 40);
-    stk_source *s = make(&x, (stk_order_opts){0});
+    stk_source *s = make(&x, (stk_order_opts){0}, 0);
     struct reader r;
     int64_t id, count;
     CHECK_EQ(reader_open(&r, s), STK_OK);
@@ -171,7 +200,7 @@ static void listing_stays_ahead_and_may_be_left(void)
     reader_close(&r);
     stk_source_unref(&s); /* in the middle, it may be */
 
-    s = make(&x, (stk_order_opts){.shuffle = true, .seed = 1});
+    s = make(&x, (stk_order_opts){.shuffle = true, .seed = 1}, 0);
     CHECK_EQ(reader_open(&r, s), STK_OK);
     bool seen[30 * 40] = {false};
     for (int i = 0; i < 30 * 40; i++) {
@@ -202,6 +231,9 @@ static void bad_options_are_named(void)
         {{.num_shards = 1, .paths = paths, .num_parts = 99, .parts = twice}, "99 parts"},
         {{.num_shards = 1, .paths = paths, .num_columns = 1, .columns = id}, "called \"id\""},
         {{.num_shards = 1, .paths = paths, .num_columns = 99, .columns = id}, "99 columns"},
+        {{.num_shards = 1, .paths = paths, .samples_per_shard = -1}, "samples_per_shard must be 0"},
+        {{.num_shards = 1, .paths = paths, .samples_per_shard = INT64_C(1) << 31},
+         "not 2147483648"},
         {{.num_shards = 1, .paths = paths, .order = {.world_size = -1}}, "world_size"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -221,7 +253,7 @@ static void without_memory(void)
     TORTURE (err) {
         int64_t count = 0;
         stk_diag diag = {0};
-        stk_source *s = make(&x, (stk_order_opts){0});
+        stk_source *s = make(&x, (stk_order_opts){0}, 0);
         err = s ? stk_source_count(s, &count, &diag) : STK_ENOMEM;
         if (err == STK_ELIMIT) err = STK_ENOMEM;  /* no thread */
         if (!err && count != 6) err = STK_ENOMEM; /* what could not be listed is counted */
@@ -231,5 +263,5 @@ static void without_memory(void)
 }
 
 TESTS(TEST(samples_come_in_the_order_of_shards), TEST(pieces_are_where_the_data_is),
-      TEST(broken_shards_are_samples), TEST(no_samples_is_an_error),
+      TEST(broken_shards_are_samples), TEST(lost_samples_have_places), TEST(no_samples_is_an_error),
       TEST(listing_stays_ahead_and_may_be_left), TEST(bad_options_are_named), TEST(without_memory))

@@ -35,6 +35,7 @@ class _Shards(Source):
         files: str | Mapping[str, str] = _PICTURES,
         labels: str | None = None,
         columns: Mapping[str, str | tuple[str, type]] | None = None,
+        samples_per_shard: int | None = None,
         shuffle: bool = False,
         seed: int = 0,
         rank: int = 0,
@@ -52,6 +53,9 @@ class _Shards(Source):
         for name in (*self._files, *self._columns):
             if name in _RESERVED:
                 raise ValueError(f"{name} is the name of a field that every batch has")
+        if samples_per_shard is not None and samples_per_shard < 1:
+            raise ValueError(f"samples_per_shard must be 1 or more, not {samples_per_shard}")
+        self.samples_per_shard = samples_per_shard
         self._set_order(shuffle, seed, rank, world_size, epochs)
         self._handle(False)  # finds what does not fit together
 
@@ -64,6 +68,7 @@ class _Shards(Source):
                 (name.encode(), ending.encode(), text)
                 for name, (ending, text) in self._columns.items()
             ],
+            samples_per_shard=self.samples_per_shard or 0,
             order=self._order(epochs),
         )
 
@@ -92,12 +97,17 @@ class Tar(_Shards):
     member of the sample has it there, what follows the last: "png" takes 1.mask.png only without a 1.png.
     `labels`: the ending of a member that is a whole number: batch.label, int64.
     `columns`: texts of small members (64 KiB at most), by field; (ending, int) is a whole number.
+    `samples_per_shard`: how many samples a whole shard has: what a shard that cannot be opened counts as.
     The order's options are as in Directory.
 
     Only headers are read at first, in the background, by several threads.  Samples are read from their
     places, so a shuffle is exact, over all shards, and ranks share samples, not shards.  batch.key is the
     path of the shard, a slash and the member's name.  A sample that lacks something fails when it is read.
-    A shard that cannot be opened, or is broken from some byte on, is one sample that fails, in its place.
+    A shard that cannot be opened counts as `samples_per_shard` samples that fail, in its place, under the
+    policy (on_error, max_failures) of the stage that reads them.  None: as many as the other shards have on
+    average; until all are listed, nothing behind it can be read.  One that is broken from some byte on
+    counts as `samples_per_shard` less those before that byte, None: as one sample.
+    These are places like all others: a shuffle spreads them, and each rank counts those that fall to it.
     """
 
     _kind = "tar"

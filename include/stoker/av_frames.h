@@ -83,6 +83,7 @@ typedef struct stk_decode_opts {
     bool strict;                /* a packet that cannot be decoded is an error */
     int64_t max_frames;         /* no more frames than these; 0: all */
     int64_t max_pixels;         /* of a frame; 0: 256 Mi */
+    size_t max_bytes;           /* of the frames that one call gives, but for _next; 0: 4 GiB */
     bool join; /* of sound, all that a call gives is one frame, made in what becomes its array; a
                   new one begins where the format, the channels or the rate change */
 } stk_decode_opts;
@@ -96,7 +97,8 @@ STK_API void stk_decoder_free(stk_decoder **decoder);
  * NULL, with flush only.  `flush`: these were the last; afterwards it begins anew.  *out may hold
  * no frame.
  * STK_ECORRUPT: a packet that cannot be decoded, if strict, or if none could.
- * STK_EINVAL: wrong filters.  After a failure it begins anew. */
+ * STK_EINVAL: wrong filters.  STK_ELIMIT: they have more than max_bytes.  After a failure it begins
+ * anew. */
 STK_API STK_NODISCARD stk_err stk_decoder_decode(stk_decoder *decoder, stk_packets *packets,
                                                  bool flush, stk_frames **out, stk_diag *diag);
 
@@ -123,8 +125,8 @@ STK_API STK_NODISCARD stk_err stk_decoder_next(stk_decoder *decoder, size_t max_
  * before each; where times do not tell which packet a frame is, all of it.  Filters get these
  * frames only, one after the other.  It begins anew before and afterwards, and drops what waits.
  * STK_ENOTFOUND: there is no such frame.  STK_EINVAL: numbers that do not ascend, none of them, or
- * filters that give more or fewer frames than they get.  STK_ECORRUPT: a frame cannot be decoded,
- * or if strict, a packet on the way. */
+ * filters that give more or fewer frames than they get.  STK_ELIMIT: as above.  STK_ECORRUPT: a
+ * frame cannot be decoded, or if strict, a packet on the way. */
 STK_API STK_NODISCARD stk_err stk_decoder_pick(stk_decoder *decoder, const stk_packets *packets,
                                                const size_t *indices, size_t n, stk_frames **out,
                                                stk_diag *diag);

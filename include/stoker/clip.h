@@ -27,7 +27,7 @@ typedef struct stk_audio_opts {
     int32_t channels;    /* of the result; 0: each file's own */
     stk_where where;
     const char *mask; /* what the part is called that the op adds; NULL: "mask"; "": it adds none */
-    size_t max_bytes; /* of one array; 0: 1 GiB */
+    size_t max_bytes; /* of one array, and of what is decoded for it; 0: 1 GiB */
     bool lenient;     /* decode_audio: packets that cannot be decoded are left out, else it fails */
 } stk_audio_opts;
 
@@ -49,7 +49,7 @@ typedef struct stk_video_opts {
     stk_where where;        /* all, with `frames`: spread evenly over the file, no stride */
     bool repeat;            /* the last frame, where a file is too short; else that fails */
     stk_image_opts picture; /* all but quality, orientation, parts and max_side */
-    size_t max_bytes;       /* of one array; 0: 1 GiB */
+    size_t max_bytes;       /* of one array, and of what is decoded for it; 0: 1 GiB */
 } stk_video_opts;
 
 /* decode_video: bytes to arrays (frames, height, width, channels) of uint8, of whatever FFmpeg

@@ -5,18 +5,18 @@
 
 static PyObject *av_decoder(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"codec",      "decoder",    "options", "filter", "strict",
-                            "max_frames", "max_pixels", "join",    NULL};
+    static char *names[] = {"codec",      "decoder",    "options",   "filter", "strict",
+                            "max_frames", "max_pixels", "max_bytes", "join",   NULL};
     PyObject *op, *options;
     stk_decode_opts opts = {0};
     int strict, join;
-    long long max_frames, max_pixels;
+    long long max_frames, max_pixels, max_bytes;
     stk_decoder *decoder;
     stk_diag diag;
     stk_err err;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzOzpLLp:av_decoder", names, &op, &opts.decoder,
-                                     &options, &opts.filter, &strict, &max_frames, &max_pixels,
-                                     &join))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OzOzpLLLp:av_decoder", names, &op,
+                                     &opts.decoder, &options, &opts.filter, &strict, &max_frames,
+                                     &max_pixels, &max_bytes, &join))
         return NULL;
     const stk_av_codec *codec = ext_av_borrow(module, op, EXT_AV_CODEC);
     const char **texts = codec ? ext_av_texts(options) : NULL;
@@ -25,6 +25,7 @@ static PyObject *av_decoder(PyObject *module, PyObject *args, PyObject *kwargs)
     opts.strict = strict;
     opts.max_frames = max_frames;
     opts.max_pixels = max_pixels;
+    opts.max_bytes = (size_t)max_bytes;
     opts.join = join;
     Py_BEGIN_ALLOW_THREADS
     err = stk_decoder_new(codec, &opts, &decoder, &diag);

@@ -100,7 +100,7 @@ class decode_wav(_Sound):
     whole file, and one that is longer than `seconds` fails.  None: "all" without `seconds`, else "start".
     `mask`: the name of a field that goes beside the sound: (n, time) bool, True where there is any; None: none.
     Without `seconds` there is none.
-    `max_bytes`: larger arrays fail (None: 1 GiB each).
+    `max_bytes`: larger arrays fail, and what is decoded for one is no more (None: 1 GiB each).
     `isolate`, `isolate_timeout`: decodes in helper processes, as `decode_image` does.
 
     A file that is shorter than a clip comes at its begin, and zeros follow.  A clip has round(seconds *
@@ -179,7 +179,7 @@ class decode_video(ClipOp):
     `scale`, `ratio`: area and width / height of a random crop.
     `resize`: the short side before a center crop (None: max(size) * 256 / 224).
     `max_pixels`: of a frame; larger ones fail (None: 178,956,970).
-    `max_bytes`: larger arrays fail (None: 1 GiB each).
+    `max_bytes`: larger arrays fail, and what is decoded for one is no more (None: 1 GiB each).
     `isolate`, `isolate_timeout`: decodes in helper processes, as `decode_image` does.
 
     Frames are those that decoding the whole file gives.  Only what leads from the key frame before the clip to its end

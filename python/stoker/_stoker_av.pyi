@@ -78,6 +78,7 @@ def av_decoder(
     strict: bool,
     max_frames: int,
     max_pixels: int,
+    max_bytes: int,
     join: bool,
 ) -> AvHandle: ...
 def av_decode(decoder: AvHandle, packets: AvHandle | None, flush: bool, /) -> AvHandle: ...

@@ -31,6 +31,10 @@ from stoker.io import (
     get_buffer_desc,
     get_filter_desc,
     get_video_filter_desc,
+    load_audio,
+    load_image,
+    load_video,
+    sample_decode_video,
 )
 
 from av import VIDEOS, decodable, make, needs_ffmpeg, pixels, samples, tone
@@ -346,6 +350,40 @@ def test_decoders(clip):
     every = array(decode_packets(demux_video(clip)))
     threads = decode_config(decoder="h264", decoder_options={"threads": "2"})
     np.testing.assert_array_equal(array(decode_packets(demux_video(clip), decode_config=threads)), every)
+
+
+@pytest.mark.parametrize("desc", ["format=pix_fmts=rgb24", "null,format=pix_fmts=rgb24", None])
+def test_a_limit_of_what_is_decoded(clip, desc):
+    """By libswscale alone, by filters, and as it was decoded."""
+    every = array(decode_packets(demux_video(clip), desc))
+    for most, ends in ((every.nbytes, False), (every.nbytes - 1, True), (1, True)):
+        config = decode_config(max_bytes=most)
+        packets, picks = demux_video(clip), range(len(every))
+        if not ends:
+            np.testing.assert_array_equal(array(decode_packets(packets.clone(), desc, config)), every)
+            assert len(sample_decode_video(packets, picks, filter_desc=desc, decode_config=config)) == len(every)
+            continue
+        for call in (
+            lambda: decode_packets(packets.clone(), desc, config),
+            lambda: sample_decode_video(packets, picks, filter_desc=desc, decode_config=config),
+        ):
+            with pytest.raises(stoker.LimitError, match=f"the limit is {most} bytes, max_bytes"):
+                call()
+    with Demuxer(clip) as demuxer:  # which gives parts
+        decoder = Decoder(demuxer.video_codec, filter_desc=desc, decode_config=decode_config(max_bytes=1))
+        frames = [len(f) for f in streamed(decoder, demuxer.streaming_demux(num_packets=7))]
+    assert sum(frames) == len(every)
+
+
+def test_a_limit_of_what_is_loaded(clip, wav):
+    for load, path in ((load_video, clip), (load_image, clip), (load_audio, wav)):
+        size = np.asarray(load(path)).nbytes
+        assert np.asarray(load(path, decode_config=decode_config(max_bytes=size))).nbytes == size
+        with pytest.raises(stoker.LimitError, match="max_bytes"):
+            load(path, decode_config=decode_config(max_bytes=size - 1))
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match="max_bytes"):
+            decode_config(max_bytes=wrong)
 
 
 def streamed(decoder, parts):

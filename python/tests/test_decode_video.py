@@ -317,6 +317,21 @@ def test_limits(files):
         run(source.List([path]), ops.decode_video(None, max_bytes=1000))
 
 
+def test_no_more_is_decoded_than_a_clip_may_have(tmp_path):
+    """Frames that become larger than what the file says at its beginning."""
+    parts = [
+        ffmpeg("-f", "lavfi", "-i", f"color=black:s={size}:d=1", "-c:v", "libx264", "-f", "h264", "-")
+        for size in ("64x48", "640x480")
+    ]
+    path = tmp_path / "grows.h264"
+    path.write_bytes(b"".join(parts))
+    clip = 50 * 64 * 48 * 3
+    with failing("the frames change their size"):
+        run(source.List([path]), ops.decode_video(None))
+    with failing(f"too many frames at once: the limit is {clip} bytes, max_bytes"):
+        run(source.List([path]), ops.decode_video(None, max_bytes=clip))
+
+
 def test_arguments():
     for bad in (
         {"frames": 0},

@@ -112,7 +112,7 @@ EXPECTED = {
         "VideoFrames.get_timestamps": "",
         "demux_config": "format=None, format_options=None, buffer_size=8096, *, protocols=None, timeout=60.0, "
         "max_bytes=4294967296",
-        "decode_config": "decoder=None, decoder_options=None, *, max_pixels=268435456",
+        "decode_config": "decoder=None, decoder_options=None, *, max_pixels=268435456, max_bytes=4294967296",
         "decode_packets": "packets, filter_desc='__PLACEHOLDER__', decode_config=None, *, num_frames=-1, strict=False",
         "Decoder": "codec, *, filter_desc='__PLACEHOLDER__', decode_config=None, strict=False",
         "AudioDecoder.streaming_decode_packets": "packets",

@@ -29,9 +29,13 @@ static stk_err filter(stk_decoder *d, AVFrame *frame, stk_frames *out, stk_av_ca
 static stk_err take(void *ctx, AVFrame *frame, stk_av_call *call)
 {
     const collecting *c = ctx;
-    if (c->d->filter_text) return filter(c->d, frame, c->out, call);
-    if (!stk_frames_add(c->out, frame)) return STK_OK;
-    return stk_av_say(call, STK_ENOMEM, "no memory for frames");
+    stk_err err = STK_OK;
+    if (c->d->filter_text)
+        err = filter(c->d, frame, c->out, call);
+    else if (stk_frames_add(c->out, frame))
+        err = stk_av_say(call, STK_ENOMEM, "no memory for frames");
+    if (!err && c->out->bytes > c->d->max_bytes) err = stk_decoder_too_much(c->d, call);
+    return err;
 }
 
 static stk_err finish(stk_decoder *d, size_t n, stk_frames *out, stk_av_call *call)

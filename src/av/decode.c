@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 
 #define DEFAULT_MAX_PIXELS ((int64_t)1 << 28)
+#define DEFAULT_MAX_BYTES ((size_t)4 << 30) /* as of packets, and of stk_filter_graph_get */
 
 enum { PART_BYTES = 16 << 20 }; /* that stk_decoder_next gives, where it is not told */
 
@@ -69,6 +70,7 @@ static stk_err make(stk_decoder *d, const stk_av_codec *codec, const stk_decode_
     d->strict = opts->strict;
     d->joins = opts->join && d->media == STK_MEDIA_AUDIO;
     d->max_frames = opts->max_frames;
+    d->max_bytes = opts->max_bytes ? opts->max_bytes : DEFAULT_MAX_BYTES;
     atomic_init(&d->failed_ever, 0);
     atomic_flag_clear(&d->busy);
     if (opts->filter && *opts->filter) {
@@ -172,7 +174,7 @@ static stk_err finish(stk_decoder *d, stk_diag *diag)
 
 typedef struct part {
     size_t max_frames, max_bytes;
-    bool ends; /* at an end */
+    bool ends; /* at an end, and where it has as much; all that there is otherwise */
 } part;
 
 static stk_err decode(stk_decoder *d, const part *p, stk_frames *out, stk_av_call *call)
@@ -182,12 +184,19 @@ static stk_err decode(stk_decoder *d, const part *p, stk_frames *out, stk_av_cal
         stk_err err = stk_decoder_run(d, p->max_frames, p->max_bytes, out, call);
         out->num_failed = before + d->failed;
         if (err == STK_EAGAIN) return STK_OK;
+        if (!err && !p->ends) return stk_decoder_too_much(d, call);
         if (err != STK_EEND) return err;
         if (p->ends && out->n) return STK_OK; /* the next call goes on behind it */
         if (!p->ends) before = out->num_failed;
         err = finish(d, call->diag);
         if (err) return err;
     }
+}
+
+stk_err stk_decoder_too_much(const stk_decoder *d, stk_av_call *call)
+{
+    return stk_av_say(call, STK_ELIMIT,
+                      "too many frames at once: the limit is %zu bytes, max_bytes", d->max_bytes);
 }
 
 /* With `busy`: what was decoded before an error comes first if it comes in parts. */
@@ -242,7 +251,8 @@ stk_err mod_decoder_decode(stk_decoder *d, stk_packets *packets, bool flush, stk
     if (err) return err;
     if (packets) err = put(d, packets, diag);
     if (!err && flush) err = put(d, NULL, diag);
-    if (!err) err = decode_part(d, &(part){SIZE_MAX, SIZE_MAX, false}, out, diag);
+    const size_t stop = d->max_bytes < SIZE_MAX ? d->max_bytes + 1 : SIZE_MAX;
+    if (!err) err = decode_part(d, &(part){SIZE_MAX, stop, false}, out, diag);
     leave(d);
     return err;
 }

@@ -21,6 +21,7 @@ struct stk_decoder {
     enum AVSampleFormat same; /* frames of this format the filters give as they are */
     bool strict, joins;
     int64_t max_frames;
+    size_t max_bytes;      /* of what stk_decoder_decode and _pick give at once */
     enum AVDiscard effort; /* what the options ask to leave out */
     int flags;             /* of the codec, as the options have them */
 
@@ -88,6 +89,9 @@ STK_NODISCARD stk_err stk_decoder_visit(stk_decoder *decoder, const stk_packets 
 STK_NODISCARD stk_err stk_decoder_collect(stk_decoder *decoder, const stk_packets *packets,
                                           const size_t *indices, size_t n, stk_frames *out,
                                           stk_av_call *call);
+
+/* STK_ELIMIT, for what is over max_bytes. */
+STK_NODISCARD stk_err stk_decoder_too_much(const stk_decoder *decoder, stk_av_call *call);
 
 /* What stk_decoder_fill does; `begin` afterwards. */
 STK_NODISCARD stk_err stk_decoder_write(stk_decoder *decoder, const stk_packets *packets,

@@ -66,7 +66,7 @@ static stk_err decode(const stk_sound *s, const stk_media_file *f, const track *
     const int64_t room = (int64_t)(o->max_bytes / sizeof(float));
     char filter[256];
     stk_window window = {{0, t->rate}, {0, t->rate}};
-    stk_media_opts opts = {.filter = filter, .strict = !s->o.lenient};
+    stk_media_opts opts = {.filter = filter, .strict = !s->o.lenient, .max_bytes = o->max_bytes};
     /* One more than fits shows that there is more. */
     const int64_t most = (o->seconds > 0 && p->time < room ? p->time : room) + (all ? 1 : 0);
     if (!all) {

@@ -150,7 +150,8 @@ static stk_err decode_into(clip *c, const shared *s, stk_diag *diag)
                                    .times = c->times,
                                    .time_base = c->time_base,
                                    .filter = c->filter,
-                                   .max_pixels = c->o->picture.max_pixels};
+                                   .max_pixels = c->o->picture.max_pixels,
+                                   .max_bytes = c->o->max_bytes};
     return stk_video_clip_decode(&wanted, &c->slot, diag);
 }
 

@@ -38,6 +38,7 @@ stk_err stk_media_begin(const stk_media_file *f, const stk_media_opts *opts, stk
         .filter = opts->filter,
         .strict = opts->strict,
         .max_pixels = opts->max_pixels,
+        .max_bytes = opts->max_bytes,
     };
     stk_err err = STK_OK;
     *decoder = NULL;

@@ -26,7 +26,8 @@ typedef struct stk_media_opts {
     const stk_window *window; /* NULL: everything */
     const char *filter;
     bool strict;
-    int64_t max_pixels; /* as in stk_decode_opts */
+    int64_t max_pixels; /* as in stk_decode_opts, */
+    size_t max_bytes;   /* also this */
 } stk_media_opts;
 
 /* The packets of the window, and a decoder for them; also after a failure both are to be given

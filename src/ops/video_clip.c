@@ -195,7 +195,8 @@ stk_err stk_video_clip_decode(const stk_video_clip *c, const stk_tensor *to, stk
     const stk_media_opts opts = {.window = c->times ? &window : NULL,
                                  .filter = c->filter,
                                  .strict = true,
-                                 .max_pixels = c->max_pixels};
+                                 .max_pixels = c->max_pixels,
+                                 .max_bytes = c->max_bytes};
     r.picture.ndim = 3;
     memmove(r.picture.shape, r.picture.shape + 1, 3 * sizeof(*r.picture.shape));
     r.picture.shape[3] = 0;

@@ -21,7 +21,8 @@ typedef struct stk_video_clip {
     const int64_t *times; /* of all frames of the file, rising; NULL: not known */
     stk_ratio time_base;
     const char *filter; /* makes one frame of one */
-    int64_t max_pixels; /* as in stk_decode_opts */
+    int64_t max_pixels; /* as in stk_decode_opts, */
+    size_t max_bytes;   /* also this */
 } stk_video_clip;
 
 /* Into `to`, of (n, height, width, channels).  STK_ECORRUPT: a packet cannot be decoded, or none of

@@ -49,6 +49,7 @@ def make_decoder(
         strict=flag("strict", strict),
         max_frames=max_frames,
         max_pixels=config.max_pixels,
+        max_bytes=config.max_bytes,
         join=join,
     )
 
@@ -105,7 +106,8 @@ def decode_packets(
     num_frames: at most so many (video: frames, audio: FFmpeg's blocks of samples); -1: all.
     strict: a packet that cannot be decoded raises `CorruptError`.  Otherwise it is left out, counted in
         `frames.num_failed` and logged; if none could be decoded, that is an error in any case.
-    Errors: `CorruptError`; `InvalidArgumentError`: wrong filters; `UnsupportedError`: no such decoder.
+    Errors: `CorruptError`; `InvalidArgumentError`: wrong filters; `UnsupportedError`: no such decoder; `LimitError`:
+        more frames than decode_config allows (4 GiB): pass a window, or read in parts with `Decoder`.
     """
     if not isinstance(packets, Packets):
         raise TypeError(f"expected packets, not {type(packets).__name__}")

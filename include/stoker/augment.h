@@ -89,7 +89,7 @@ STK_API stk_op *stk_op_blur(const stk_blur_opts *opts, stk_diag *diag);
 typedef struct stk_rotate_opts {
     double degrees[2]; /* a range, counter-clockwise */
     stk_filter filter; /* STK_FILTER_BILINEAR or STK_FILTER_NEAREST */
-    bool expand;       /* true: the result is as large as it takes to hold the whole picture */
+    bool expand;       /* true: as large as it takes to hold the whole picture, as Pillow's */
     bool off_center;   /* true: about `center`, in pixels from the left and the top; not expand */
     double center[2];
     stk_fill fill;       /* of what lies beyond the picture */

@@ -308,8 +308,8 @@ class rotate(ArrayOp):
 
     `degrees`: counter-clockwise: drawn from -x to x, or from a pair.
     `filter`: "nearest" or "bilinear".
-    `expand`: whether the result is as large as it takes to hold the whole picture: then pictures that
-    turn by different angles cannot be batched.
+    `expand`: whether the result is as large as it takes to hold the whole picture, of Pillow's and
+    torchvision's size: then pictures that turn by different angles cannot be batched.
     `center`: (x, y) of what stays where it is, in pixels from the upper left corner; None: the middle.
     `fill`: of what lies beyond the picture: a number from 0 to 255, or one for each channel.
     `p`: how probable a turn is.

@@ -8,30 +8,50 @@ enum {
     WEIGHT = 11, /* of bilinear weights: two of them and a pixel make 30 */
 };
 
-/* Of quarters of a turn exactly, so that they only move pixels. */
+/* The nearest multiple of 1e-15, as Python's round(x, 15), for x from -1 to 1. */
+static double round15(double x)
+{
+    const double product = x * 1e15, low = fma(x, 1e15, -product); /* together exact */
+    double whole = nearbyint(product);
+    if (product - whole + low > 0.5) whole++;
+    if (product - whole + low < -0.5) whole--;
+    return whole / 1e15;
+}
+
+/* Rounded as Pillow does: quarters of a turn are exact, so that they only move pixels. */
 static void sine(double degrees, double *sin_out, double *cos_out)
 {
-    static const double quarters[] = {0, 1, 0, -1};
-    const double d = fmod(degrees, 360), quarter = d / 90;
-    if (quarter == floor(quarter)) {
-        const int q = (int)quarter + 4;
-        *sin_out = quarters[q % 4];
-        *cos_out = quarters[(q + 1) % 4];
-        return;
+    const double turn = fmod(degrees, 360);
+    const double radians = (turn < 0 ? turn + 360 : turn) * (3.14159265358979323846 / 180);
+    *sin_out = round15(sin(radians));
+    *cos_out = round15(cos(radians));
+}
+
+/* From the lowest whole number below a x + b y to the highest above it, of all corners; x and y
+ * from the middle, which stays.  In the order of Pillow's sums, as whole numbers are at stake. */
+static double reach(double a, double b, double width, double height, double middle)
+{
+    const double zero = a * (-width / 2) + b * (-height / 2) + middle;
+    double low = zero, high = zero;
+    for (int corner = 1; corner < 4; corner++) {
+        const double at = a * (corner & 1 ? width : 0) + b * (corner & 2 ? height : 0) + zero;
+        low = fmin(low, at);
+        high = fmax(high, at);
     }
-    const double radians = d * (3.14159265358979323846 / 180);
-    *sin_out = sin(radians);
-    *cos_out = cos(radians);
+    return ceil(high) - floor(low);
 }
 
 void stk_rotate_extent(double degrees, int32_t width, int32_t height, double *out_width,
                        double *out_height)
 {
     double s, c;
-    const double little = 1e-7; /* of a pixel, which rounding may have added */
     sine(degrees, &s, &c);
-    *out_width = ceil(fabs(c) * width + fabs(s) * height - little);
-    *out_height = ceil(fabs(s) * width + fabs(c) * height - little);
+    *out_width = reach(c, -s, width, height, width / 2.0);
+    *out_height = reach(s, c, width, height, height / 2.0);
+    if (c == 0) { /* or half a pixel would be cut off, and another one added */
+        *out_width = height;
+        *out_height = width;
+    }
 }
 
 typedef struct pass {

@@ -22,7 +22,8 @@ typedef struct stk_rotate {
     const uint8_t *fill; /* of each channel */
 } stk_rotate;
 
-/* The smallest size that holds a whole picture of width x height, turned. */
+/* The size of all pixels that a picture of width x height touches, turned about its middle, which
+ * stays: that of Pillow and torchvision. */
 void stk_rotate_extent(double degrees, int32_t width, int32_t height, double *out_width,
                        double *out_height);
 

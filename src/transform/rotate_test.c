@@ -113,13 +113,20 @@ static void quarters(void)
 
 static void extents(void)
 {
-    double width, height;
-    stk_rotate_extent(45, 10, 10, &width, &height);
-    CHECK(width == 15 && height == 15); /* 14.14 */
-    stk_rotate_extent(30, 100, 1, &width, &height);
-    CHECK(width == 88 && height == 51); /* 87.10, 50.87 */
-    stk_rotate_extent(1e-9, 100, 50, &width, &height);
-    CHECK(width == 100 && height == 50);
+    static const struct {
+        double degrees;
+        int32_t from[2], to[2];
+    } pillow[] = {
+        {45, {10, 10}, {16, 16}}, {30, {100, 1}, {88, 51}},  {60, {7, 4}, {7, 10}},
+        {30, {64, 48}, {80, 74}}, {-33, {60, 40}, {74, 68}}, {45, {1, 1}, {3, 3}},
+        {90, {7, 4}, {4, 7}},     {-450, {7, 4}, {4, 7}},    {90.0000001, {7, 4}, {5, 8}},
+        {540, {7, 4}, {7, 4}},    {1e-15, {7, 4}, {7, 4}},   {1e-9, {100, 50}, {102, 52}},
+    };
+    for (size_t i = 0; i < sizeof(pillow) / sizeof(pillow[0]); i++) {
+        double width, height;
+        stk_rotate_extent(pillow[i].degrees, pillow[i].from[0], pillow[i].from[1], &width, &height);
+        CHECK(width == pillow[i].to[0] && height == pillow[i].to[1]);
+    }
 }
 
 TESTS(TEST(every_angle), TEST(quarters), TEST(extents))

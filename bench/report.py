@@ -25,7 +25,9 @@ def save(rows: list[Row], machine: list[str], missing: dict[str, str]) -> Path:
 def summary(rows: list[Row]) -> str:
     targets = [target for row in rows for target in row.targets]
     missed = [f"{row.title}: {t.what}: {t.measured}" for row in rows for t in row.targets if not t.met]
-    lines = [f"{len(targets) - len(missed)} of {len(targets)} targets met", *(f"  missed: {m}" for m in missed)]
+    noise = sum(t.met and t.noise for t in targets)
+    met = f"{len(targets) - len(missed)} of {len(targets)} targets met"
+    lines = [met + (f", {noise} of them within noise" if noise else ""), *(f"  missed: {m}" for m in missed)]
     return "\n".join(lines)
 
 

@@ -12,9 +12,12 @@ class Target:
     wanted: str
     measured: str
     met: bool
+    noise: bool = False  # met only as the interval reaches it: the median does not
 
     @property
     def word(self) -> str:
+        if self.met and self.noise:
+            return "met (within noise)"
         return "met" if self.met else "missed"
 
 
@@ -45,7 +48,7 @@ def most(what: str, limit: float, value: float, measured: str, unit: str = "") -
 
 def no_worse(what: str, ratio: Estimate) -> Target:
     """Not measurably worse than the other: the interval reaches down to it."""
-    return Target(what, "<= 1 x, within the interval", ratio.text(3), ratio.low <= 1)
+    return Target(what, "<= 1 x, within the interval", ratio.text(3), ratio.low <= 1, ratio.median > 1)
 
 
 def least(what: str, limit: float, value: float, measured: str, unit: str = "") -> Target:

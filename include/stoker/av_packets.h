@@ -86,8 +86,9 @@ STK_API size_t stk_packets_times(const stk_packets *packets, bool all, stk_ratio
 
 /* When the frames are shown that decoding these packets gives, in that order, as multiples of
  * *time_base, and in *end when the last one ends, as far as the packets say.  Packets that are only
- * there to be decoded are left out.  `out` has room for `n`, which is info.total.  Gives how many
- * there are; 0: a packet does not say when it is shown. */
+ * there to be decoded are left out, and of sound what encoders put in front and behind, where the
+ * file says how much that is.  `out` has room for `n`, which is info.total.  Gives how many there
+ * are; 0: a packet does not say when it is shown. */
 STK_API size_t stk_packets_shown(const stk_packets *packets, stk_ratio *time_base, int64_t *end,
                                  int64_t *out, size_t n);
 

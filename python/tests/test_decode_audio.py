@@ -132,6 +132,32 @@ def test_short_files_are_padded(tmp_path):
             assert mask[i, :n].all() and not got[i, :, n:].any() and got[i, 0, n - 100 : n].any()
 
 
+EXACT = {
+    "mp3.mp3": ["-c:a", "libmp3lame"],
+    "mp3.mka": ["-c:a", "libmp3lame"],
+    "opus.webm": ["-c:a", "libopus"],
+    "opus.ogg": ["-c:a", "libopus"],
+    "aac.m4a": ["-c:a", "aac"],
+    "aac.mka": ["-c:a", "aac"],
+    "aac.ts": ["-c:a", "aac"],
+    "vorbis.ogg": ["-c:a", "libvorbis"],
+    "flac.mka": ["-c:a", "flac"],
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_what_encoders_put_around_is_no_sound(tmp_path, name):
+    """A file as long as the clip, or longer, is never padded."""
+    rate = 48000 if "opus" in name else 44100
+    for seconds, n in ((2, 4), (3, 24)):
+        path = tone(tmp_path / name, *EXACT[name], seconds=seconds, rate=rate)
+        for where in ("start", "middle", "random"):
+            for to in (None, 16000):
+                op = ops.decode_audio(2.0, sample_rate=to, where=where)
+                _, mask = sound([path] * (n if where == "random" else 1), op, seed=seconds)
+                assert mask.all(), (seconds, where, to, mask.shape[1] - mask.sum(1).min())
+
+
 def test_all_of_a_file_must_fit(tmp_path):
     paths = [tone(tmp_path / f"{i}.flac", seconds=s) for i, s in enumerate((1, 1.01, 0.5))]
     op = ops.decode_audio(1, sample_rate=16000, where="all")

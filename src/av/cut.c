@@ -1,6 +1,8 @@
 /* What of all packets of a stream a window needs, without reading them again. */
 #include <stdlib.h>
 
+#include <libavutil/intreadwrite.h>
+
 #include "av/call.h"
 #include "av/module.h"
 #include "av/packet_list.h"
@@ -35,20 +37,45 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Samples at the begin of a packet that decoders leave out, and at its end. */
+typedef struct left_out {
+    int64_t before, behind; /* in the unit of the packets' times */
+} left_out;
+
+static left_out left_out_of(const stk_packets *p, const AVPacket *packet)
+{
+    size_t size = 0;
+    const int rate = p->codec ? p->codec->par->sample_rate : 0;
+    const uint8_t *data = av_packet_get_side_data(packet, AV_PKT_DATA_SKIP_SAMPLES, &size);
+    if (!data || size < 8 || rate <= 0 || p->media != STK_MEDIA_AUDIO) return (left_out){0};
+    const AVRational unit = {1, rate};
+    return (left_out){av_rescale_q_rnd(AV_RL32(data), unit, p->time_base, AV_ROUND_UP),
+                      av_rescale_q_rnd(AV_RL32(data + 4), unit, p->time_base, AV_ROUND_UP)};
+}
+
+/* The end of what is heard or seen of a packet. */
+static int64_t end_of_packet(const AVPacket *packet, int64_t at, const left_out *l)
+{
+    int64_t ends = packet->duration > l->behind ? packet->duration - l->behind : 0;
+    return __builtin_add_overflow(at, ends, &ends) ? at : ends;
+}
+
 size_t mod_packets_shown(const stk_packets *p, stk_ratio *time_base, int64_t *end, int64_t *out,
                          size_t n)
 {
     size_t found = 0;
+    int64_t begin = INT64_MIN;
     *time_base = stk_ratio_of(p->time_base);
     *end = INT64_MIN;
     if (!all_known(p)) return 0;
     for (size_t i = 0; i < p->n; i++) {
         const AVPacket *packet = p->list[i];
-        const int64_t at = shown_at(p, packet);
-        int64_t ends;
+        int64_t at = shown_at(p, packet);
         if (!gives(p, packet)) continue;
-        if (__builtin_add_overflow(at, packet->duration > 0 ? packet->duration : 0, &ends))
-            ends = at;
+        const left_out l = left_out_of(p, packet);
+        const int64_t ends = end_of_packet(packet, at, &l);
+        if (!found && l.before && __builtin_add_overflow(at, l.before, &begin)) begin = INT64_MIN;
+        if (at < begin) at = begin; /* nothing is heard of what encoders put in front */
         if (ends > *end) *end = ends;
         if (found < n) out[found] = at;
         found++;

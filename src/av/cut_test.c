@@ -1,5 +1,7 @@
 #include <string.h>
 
+#include <libavutil/intreadwrite.h>
+
 #include "av/call.h"
 #include "av/module.h"
 #include "av/packet_list.h"
@@ -96,6 +98,40 @@ static void shown_times(void)
     mod_packets_unref(&p);
 }
 
+static void put_skip(AVPacket *packet, uint32_t before, uint32_t behind)
+{
+    uint8_t *data = av_packet_new_side_data(packet, AV_PKT_DATA_SKIP_SAMPLES, 10);
+    CHECK(data);
+    AV_WL32(data, before);
+    AV_WL32(data + 4, behind);
+    data[8] = data[9] = 0;
+}
+
+/* Of 100 samples a second in tenths of one. */
+static void what_encoders_put_around(void)
+{
+    const made list[] = {{-2, KEY}, {0, KEY}, {2, KEY}, {4, KEY}};
+    int64_t times[4], end;
+    stk_ratio tb;
+    stk_packets *p = make(STK_MEDIA_AUDIO, list, 4);
+    p->codec = stk_alloc_zero(1, sizeof(*p->codec));
+    CHECK(p->codec && (p->codec->par = avcodec_parameters_alloc()));
+    atomic_init(&p->codec->refs, 1);
+    CHECK_EQ(mod_packets_shown(p, &tb, &end, times, 4), 4);
+    CHECK(times[0] == -2 && end == 6);
+    put_skip(p->list[0], 31, 0);
+    put_skip(p->list[3], 0, 9);
+    CHECK_EQ(mod_packets_shown(p, &tb, &end, times, 4), 4);
+    CHECK(times[0] == -2 && end == 6); /* no rate: it cannot be told */
+    p->codec->par->sample_rate = 100;
+    CHECK_EQ(mod_packets_shown(p, &tb, &end, times, 4), 4);
+    CHECK(times[0] == 2 && times[1] == 2 && times[2] == 2 && times[3] == 4 && end == 5);
+    put_skip(p->list[3], 0, UINT32_MAX);
+    CHECK_EQ(mod_packets_shown(p, &tb, &end, times, 4), 4);
+    CHECK_EQ(end, 4);
+    mod_packets_unref(&p);
+}
+
 static void refusals(void)
 {
     stk_packets *p = make(STK_MEDIA_VIDEO, OPEN, 7), *cut, *again;
@@ -120,4 +156,5 @@ static void memory_may_run_out(void)
     mod_packets_unref(&p);
 }
 
-TESTS(TEST(video), TEST(audio), TEST(shown_times), TEST(refusals), TEST(memory_may_run_out))
+TESTS(TEST(video), TEST(audio), TEST(shown_times), TEST(what_encoders_put_around), TEST(refusals),
+      TEST(memory_may_run_out))

@@ -40,6 +40,9 @@ static stk_err measure(const stk_media_file *f, track *out, stk_diag *diag)
         return stk_diag_set(diag, STK_ECORRUPT, "the stream has times beyond all measure");
     out->first = (int64_t)floor(begins);
     out->total = (int64_t)floor(ends) - out->first;
+    /* Times that are coarser than samples: what there is for sure. */
+    if (a_second > 1) out->total -= (int64_t)ceil(a_second);
+    if (out->total < 0) out->total = 0;
     return STK_OK;
 }
 

@@ -56,6 +56,11 @@ STK_API stk_av_codec *stk_av_codec_ref(stk_av_codec *codec);
 STK_API void stk_av_codec_unref(stk_av_codec **codec);
 STK_API void stk_av_codec_get_info(const stk_av_codec *codec, stk_av_codec_info *out);
 
+/* Whether FFmpeg can mix the channels of such a stream to so many, of the layout that it takes for
+ * that number.  STK_EUNSUPPORTED: no, as where either number has no layout. */
+STK_API STK_NODISCARD stk_err stk_av_codec_mixes(const stk_av_codec *codec, int channels,
+                                                 stk_diag *diag);
+
 typedef struct stk_packets stk_packets;
 
 STK_API stk_packets *stk_packets_ref(stk_packets *packets);

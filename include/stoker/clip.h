@@ -39,7 +39,10 @@ typedef struct stk_audio_opts {
 STK_API stk_op *stk_op_decode_wav(const stk_audio_opts *opts, stk_diag *diag);
 
 /* decode_audio: the same of whatever FFmpeg decodes, the best stream of sound.  It is resampled to
- * sample_rate, and mixed as FFmpeg does, normalised, so that sums stay within -1 to 1.
+ * sample_rate, and mixed as FFmpeg does, normalised, so that sums stay within -1 to 1.  As many
+ * channels as there are stay as they are.  Where nobody says which channel is which, one is their
+ * mean, and other numbers fail, before anything is decoded, as does all that FFmpeg cannot mix.
+ * What encoders put in front and behind is no sound, where the file says how much that is.
  * NULL with STK_EUNSUPPORTED: there is no FFmpeg. */
 STK_API stk_op *stk_op_decode_audio(const stk_audio_opts *opts, stk_diag *diag);
 

@@ -119,7 +119,9 @@ class decode_audio(_Sound):
 
     `seconds`, `where`, `mask`, `max_bytes`, `isolate`, `isolate_timeout`: as in `decode_wav`.
     `sample_rate`: what it is resampled to; None: as stored.
-    `channels`: what it is mixed to, as FFmpeg does and normalised: sums stay within -1 to 1; None: as stored.
+    `channels`: what it is mixed to, as FFmpeg does and normalised: sums stay within -1 to 1; None: as stored.  Where
+    neither the file nor FFmpeg says which channel is which, as of most numbers above 8, one is their mean, and any
+    other number fails.
     `strict`: a packet that cannot be decoded fails the sample; otherwise it is left out.
 
     Only what a clip needs is decoded.  UnsupportedError: there is no FFmpeg.

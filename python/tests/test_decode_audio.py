@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import wave
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import stoker
 from av import ffmpeg, make, needs_ffmpeg, samples, tone
 from stoker import PipelineBuilder, ops, source
-from stoker.io import load_audio
+from stoker.io import demux_audio, load_audio
 from support import failing
 
 pytestmark = needs_ffmpeg
@@ -175,6 +176,59 @@ def test_channels_are_mixed_normalised(files, name):
     assert np.abs(got[0, 0] - whole[:, :44100].mean(0)).max() < 1e-4
     got, _ = sound([files[name]], ops.decode_audio(1, channels=2))
     assert np.array_equal(got[0], whole[:, :44100])
+
+
+def wav(path, channels, rate=16000, seconds=1.0):
+    """A plain WAV file, which does not say which channel is which; and its samples (channels, time)."""
+    data = np.random.default_rng(channels).integers(-9999, 9999, (round(rate * seconds), channels)).astype("<i2")
+    with wave.open(str(path), "wb") as file:
+        file.setparams((channels, 2, rate, len(data), "NONE", ""))
+        file.writeframes(data.tobytes())
+    return path, data.T.astype(np.float32) / 32768
+
+
+@pytest.mark.parametrize("channels", [9, 12, 64])
+def test_channels_without_a_layout(tmp_path, channels):
+    path, whole = wav(tmp_path / "many.wav", channels)
+    laid = demux_audio(path).codec.channel_layout != f"{channels} channels"  # FFmpeg 7 has one for 12
+    for same in (None, channels):
+        got, mask = sound([path] * 2, ops.decode_audio(0.5, channels=same))
+        assert got.shape == (2, channels, 8000) and mask.all()
+        assert np.array_equal(got[0], whole[:, :8000]) and np.array_equal(got[0], got[1])
+        got, _ = sound([path] * 4, ops.decode_audio(0.25, sample_rate=8000, channels=same, where="random"))
+        assert got.shape == (4, channels, 2000) and got.std(2).all()
+    got, mask = sound([path], ops.decode_audio(0.5, channels=1))
+    assert got.shape == (1, 1, 8000) and mask.all()
+    if laid:
+        assert sound([path], ops.decode_audio(0.5, channels=2))[0].shape == (1, 2, 8000)
+        return
+    assert np.abs(got[0, 0] - whole[:, :8000].mean(0)).max() < 1e-6
+    with failing(f"which of the {channels} channels is which is not known, so FFmpeg cannot mix them to 2"):
+        run(source.List([path]), ops.decode_audio(0.5, channels=2))
+
+
+def test_what_cannot_be_mixed_is_said_before_anything_is_decoded(tmp_path):
+    path, _ = wav(tmp_path / "two.wav", 2)
+    for channels in (9, 33):
+        with failing(f"FFmpeg has no layout of {channels} channels that it could mix 2 to"):
+            run(source.List([path]), ops.decode_audio(0.5, channels=channels))
+    path, _ = wav(tmp_path / "more.wav", 65)
+    with failing("65 channels: FFmpeg's filters take at most 64"):
+        run(source.List([path]), ops.decode_audio(0.5))
+
+
+def test_channels_that_are_not_mixed_stay_what_they_are(tmp_path):
+    """FFmpeg's usual layout of four channels is another one than quad: as many is no reason to mix."""
+    path = make_quad(tmp_path / "quad.wav")
+    whole = np.asarray(load_audio(path, filter_desc="aformat=sample_fmts=fltp"))
+    assert demux_audio(path).codec.channel_layout == "quad" and whole.shape[0] == 4
+    for channels in (None, 4):
+        assert np.array_equal(sound([path], ops.decode_audio(channels=channels))[0][0], whole)
+
+
+def make_quad(path):
+    ffmpeg("-f", "lavfi", "-i", "anoisesrc=d=0.5:r=16000:s=3", "-af", "pan=quad|FL=c0|FR=0.5*c0|BL=0.25*c0|BR=0.1*c0", path)
+    return path
 
 
 def test_video_files_have_sound(tmp_path):

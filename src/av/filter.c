@@ -74,6 +74,19 @@ static int add_source(av_filter *f, const av_filter_input *input, const AVFrame 
     return rc;
 }
 
+/* Of sound it also takes channels of which nobody knows which is which; FFmpegs without the option
+ * need not be told. */
+static int add_sink(av_filter *f, const av_filter_input *input)
+{
+    const AVFilter *filter = avfilter_get_by_name(input->audio ? "abuffersink" : "buffersink");
+    f->sink = avfilter_graph_alloc_filter(f->graph, filter, "out");
+    if (!f->sink) return AVERROR(ENOMEM);
+    int rc =
+        input->audio ? av_opt_set_int(f->sink, "all_channel_counts", 1, AV_OPT_SEARCH_CHILDREN) : 0;
+    if (rc >= 0 || rc == AVERROR_OPTION_NOT_FOUND) rc = avfilter_init_str(f->sink, NULL);
+    return rc;
+}
+
 static stk_err parse(av_filter *f, const av_filter_input *input, stk_av_call *call)
 {
     AVFilterInOut *ins = avfilter_inout_alloc(), *outs = avfilter_inout_alloc();
@@ -102,8 +115,7 @@ static stk_err begin(av_filter *f, const av_filter_input *input, const AVFrame *
     int rc = add_source(f, input, frame);
     if (rc < 0)
         return stk_av_wrong(call, rc, "filters '%s': these frames cannot be put in", input->text);
-    const AVFilter *sink = avfilter_get_by_name(input->audio ? "abuffersink" : "buffersink");
-    rc = avfilter_graph_create_filter(&f->sink, sink, "out", NULL, NULL, f->graph);
+    rc = add_sink(f, input);
     if (rc < 0) return stk_av_wrong(call, rc, "filters '%s'", input->text);
     return parse(f, input, call);
 }

@@ -60,6 +60,7 @@
 #define STK_AV_CHECKS(V) \
     V(av_versions, (stk_av_version out[STK_AV_VERSIONS], stk_diag *diag), (out, diag)) \
     V(av_set_log_level, (int level, stk_diag *diag), (level, diag)) \
+    V(av_codec_mixes, (const stk_av_codec *codec, int channels, stk_diag *diag), (codec, channels, diag)) \
     V(decoder_put, (stk_decoder *decoder, stk_packets *packets, stk_diag *diag), (decoder, packets, diag)) \
     V(decoder_fill, (stk_decoder *decoder, const stk_packets *packets, const stk_frames_wanted *wanted, void *dst, size_t size, stk_diag *diag), (decoder, packets, wanted, dst, size, diag)) \
     V(filter_graph_add, (stk_filter_graph *graph, const char *name, const stk_frames *frames, stk_diag *diag), (graph, name, frames, diag)) \

@@ -12,6 +12,11 @@
  * decoded than a clip has. */
 #define MARGIN_S 0.25
 
+#define MOST_MIXED 64 /* channels, of FFmpeg's filters */
+
+/* Texts of filters. */
+enum { LAYOUT_SIZE = 128 + 8 * MOST_MIXED, FILTER_SIZE = LAYOUT_SIZE + 256 };
+
 /* The stream, from when on it has sound, in samples of its own rate. */
 typedef struct track {
     int32_t rate;
@@ -46,19 +51,71 @@ static stk_err measure(const stk_media_file *f, track *out, stk_diag *diag)
     return STK_OK;
 }
 
-/* Resampled and mixed, then cut: so a clip in the middle of a file begins with what was there. */
-static void make_filter(const stk_audio_opts *o, const track *t, const stk_sound_place *p,
-                        int64_t most, char *dst, size_t size)
+/* Neither the file nor FFmpeg says which channel is which. */
+static bool has_no_layout(const stk_av_codec_info *info)
 {
-    char layout[48] = "", start[64] = "";
-    if (o->channels) snprintf(layout, sizeof(layout), ":channel_layouts=%dc", (int)o->channels);
+    char plain[STK_AV_NAME_SIZE];
+    snprintf(plain, sizeof(plain), "%d channels", info->num_channels);
+    return !*info->channel_layout || !strcmp(info->channel_layout, plain);
+}
+
+/* Whether all that is to be done is to keep the channels as they are; `out` is the filter for it.
+ */
+static bool keeps_channels(const stk_av_codec_info *info, int32_t want, char out[LAYOUT_SIZE])
+{
+    static const char format[] = "aformat=sample_fmts=fltp";
+    const int32_t have = info->num_channels;
+    const bool plain = has_no_layout(info);
+    if (want && want != have) return false;
+    if (plain && have > 0)
+        snprintf(out, LAYOUT_SIZE, "%s:channel_layouts=%dC", format, (int)have);
+    else if (want && !strpbrk(info->channel_layout, " '\\"))
+        snprintf(out, LAYOUT_SIZE, "%s:channel_layouts=%s", format, info->channel_layout);
+    else
+        snprintf(out, LAYOUT_SIZE, "%s", format);
+    return true;
+}
+
+/* FFmpeg divides by the sum of what `<` gives the channels. */
+static void put_mean(int32_t have, char out[LAYOUT_SIZE])
+{
+    int n = snprintf(out, LAYOUT_SIZE,
+                     "aformat=sample_fmts=fltp:channel_layouts=%dC,pan=mono|c0<c0", (int)have);
+    for (int32_t c = 1; c < have; c++)
+        n += snprintf(out + n, LAYOUT_SIZE - (size_t)n, "+c%d", (int)c);
+}
+
+/* The filters that make the channels. */
+static stk_err choose_channels(const stk_media_file *f, int32_t want, char out[LAYOUT_SIZE],
+                               stk_diag *diag)
+{
+    const int32_t have = f->info.num_channels;
+    if (have > MOST_MIXED)
+        return stk_diag_set(diag, STK_EUNSUPPORTED, "%d channels: FFmpeg's filters take at most %d",
+                            (int)have, MOST_MIXED);
+    if (keeps_channels(&f->info, want, out)) return STK_OK;
+    if (want == 1 && have > 0 && has_no_layout(&f->info)) {
+        put_mean(have, out);
+        return STK_OK;
+    }
+    snprintf(out, LAYOUT_SIZE, "aformat=sample_fmts=fltp:channel_layouts=%dc", (int)want);
+    return have > 0 ? stk_av_codec_mixes(f->codec, want, diag) : STK_OK;
+}
+
+/* Resampled and mixed, then cut: so a clip in the middle of a file begins with what was there. */
+static stk_err make_filter(const stk_audio_opts *o, const stk_media_file *f, const track *t,
+                           const stk_sound_place *p, int64_t most, char dst[FILTER_SIZE],
+                           stk_diag *diag)
+{
+    char channels[LAYOUT_SIZE], start[64] = "";
+    const stk_err err = choose_channels(f, o->channels, channels, diag);
+    if (err) return err;
     if (p->start > 0)
         snprintf(start, sizeof(start), "atrim=start=%.6f,",
                  (double)t->first / t->rate + (double)p->start / p->rate);
-    snprintf(
-        dst, size,
-        "aresample=%d:rematrix_maxval=1,aformat=sample_fmts=fltp%s,%satrim=end_sample=%" PRId64,
-        o->sample_rate ? (int)o->sample_rate : (int)t->rate, layout, start, most);
+    snprintf(dst, FILTER_SIZE, "aresample=%d:rematrix_maxval=1,%s,%satrim=end_sample=%" PRId64,
+             o->sample_rate ? (int)o->sample_rate : (int)t->rate, channels, start, most);
+    return STK_OK;
 }
 
 static stk_err decode(const stk_sound *s, const stk_media_file *f, const track *t,
@@ -67,7 +124,7 @@ static stk_err decode(const stk_sound *s, const stk_media_file *f, const track *
     const stk_audio_opts *o = &s->o;
     const bool all = o->where == STK_WHERE_ALL;
     const int64_t room = (int64_t)(o->max_bytes / sizeof(float));
-    char filter[256];
+    char filter[FILTER_SIZE];
     stk_window window = {{0, t->rate}, {0, t->rate}};
     stk_media_opts opts = {.filter = filter, .strict = !s->o.lenient, .max_bytes = o->max_bytes};
     /* One more than fits shows that there is more. */
@@ -78,8 +135,8 @@ static stk_err decode(const stk_sound *s, const stk_media_file *f, const track *
         window.end.num = (int64_t)ceil(begins + (o->seconds + MARGIN_S) * t->rate);
         if (t->timed) opts.window = &window;
     }
-    make_filter(o, t, p, most, filter, sizeof(filter));
-    return stk_media_decode(f, &opts, out, diag);
+    const stk_err err = make_filter(o, f, t, p, most, filter, diag);
+    return err ? err : stk_media_decode(f, &opts, out, diag);
 }
 
 static stk_err check_length(const stk_sound *s, int64_t got, int32_t rate, stk_diag *diag)

@@ -2,8 +2,9 @@
  * Sources over archives: shards whose members are samples.
  *
  * Members of one folder whose names are equal up to their first dot are one sample, as in
- * WebDataset:  0001.jpg, 0001.cls and 0001.json  are sample 0001.  They follow each other.
- * A sample is numbered by its place: shards in the order they are given, members in the archive's.
+ * WebDataset:  0001.jpg, 0001.cls and 0001.json  are sample 0001.  In a tar archive they follow
+ * each other; a zip archive has a directory, so there they may be anywhere.  A sample is numbered
+ * by its place: shards in the order they are given, samples in that of their first members.
  *
  * Only headers are read when a run begins, in the background; then samples are pieces of files that
  * stk_op_read reads from their places.  So they have all that samples of a folder have: any order,
@@ -56,8 +57,8 @@ typedef struct stk_shards_opts {
  * NULL: no memory, bad options; *diag says which (may be NULL). */
 STK_API stk_source *stk_tar_source(const stk_shards_opts *opts, stk_diag *diag);
 
-/* The same for zip archives, entries in the order of their directories: stored or deflated, with
- * their CRC-32 checked.  An entry of another kind, encrypted say, fails alone. */
+/* The same for zip archives, samples in the order of their first entries in the directory: stored
+ * or deflated, with their CRC-32 checked.  An entry of another kind, encrypted say, fails alone. */
 STK_API stk_source *stk_zip_source(const stk_shards_opts *opts, stk_diag *diag);
 
 STK_END

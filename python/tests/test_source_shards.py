@@ -252,6 +252,24 @@ def test_entries_have_the_pixels_of_the_files(tmp_path, photos, compression):
     assert got.key == [f"{path}/{name}" for name, _ in members]
 
 
+def test_entries_of_a_sample_may_be_anywhere(tmp_path, photos):
+    """Samples have the order of their first ones, and those of another folder are others."""
+    files = sorted(photos.rglob("*.jpg"))[:6]
+    order = [3, 0, 5, 1, 4, 2]
+    members = [(f"a/{i}.txt", b"text %d" % i) for i in order]
+    members += [(f"b/{i}.cls", b"1%d" % i) for i in range(2)]
+    members += [(f"a/{i}.jpg", files[i].read_bytes()) for i in range(6)]
+    members += [(f"b/{i}.jpg", files[i].read_bytes()) for i in range(2)]
+    members += [(f"a/{i}.cls", b"%d" % i) for i in reversed(range(6))]
+    members += [(f"b/{i}.txt", b"text 1%d" % i) for i in range(2)]
+    src = source.Zip(write_zip(tmp_path / "a.zip", members), labels="cls", columns={"caption": "txt"})
+    (found,), _ = batches(src)
+    assert np.asarray(found.label).tolist() == [*order, 10, 11]
+    assert found["caption"] == [f"text {i}" for i in (*order, 10, 11)]
+    (want,), _ = batches(source.List([files[i] for i in (*order, 0, 1)]))
+    assert np.array_equal(np.asarray(found.image), np.asarray(want.image))
+
+
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_damaged_entries_fail_alone(tmp_path, photos, compression):
     files = sorted(photos.rglob("*.jpg"))[:4]

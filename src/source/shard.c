@@ -273,16 +273,23 @@ static stk_err add_column(stk_shard *s, const stk_shard_spec *spec, size_t c,
     return err;
 }
 
-/* The name up to the first dot behind its folder, and the endings behind that dot and the last. */
+/* Up to the first dot behind its folder. */
+size_t stk_shard_stem(const char *name, size_t size)
+{
+    const char *end = name + size, *base = end;
+    while (base > name && base[-1] != '/') base--;
+    const char *dot = base < end ? memchr(base, '.', (size_t)(end - base)) : NULL;
+    return !dot || dot == base || memchr(name, 0, size) ? 0 : (size_t)(dot - name);
+}
+
+/* The name of the sample, and the endings behind the first dot and the last. */
 static bool split(const stk_shard_member *m, span *stem, span *first, span *last)
 {
-    const char *end = m->name + m->name_size, *base = end;
-    while (base > m->name && base[-1] != '/') base--;
-    const char *dot = base < end ? memchr(base, '.', (size_t)(end - base)) : NULL;
-    if (!dot || dot == base || memchr(m->name, 0, m->name_size)) return false;
-    const char *latest = memrchr(base, '.', (size_t)(end - base));
-    *stem = (span){m->name, (size_t)(dot - m->name)};
-    *first = (span){dot + 1, (size_t)(end - dot - 1)};
+    *stem = (span){m->name, stk_shard_stem(m->name, m->name_size)};
+    if (!stem->size) return false;
+    const char *end = m->name + m->name_size, *behind = m->name + stem->size + 1;
+    const char *latest = memrchr(behind - 1, '.', (size_t)(end - behind + 1));
+    *first = (span){behind, (size_t)(end - behind)};
     *last = (span){latest + 1, (size_t)(end - latest - 1)};
     return true;
 }

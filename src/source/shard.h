@@ -69,6 +69,9 @@ typedef struct stk_shard_member {
 /* Reads what a member holds, or stands for. */
 typedef stk_err stk_shard_read_fn(void *ctx, const stk_shard_member *m, void *dst, stk_diag *diag);
 
+/* How much of a member's name is that of its sample; 0: it belongs to none. */
+size_t stk_shard_stem(const char *name, size_t size);
+
 /* Adds a regular member, in the archive's order; `read` is for those of columns.  STK_ENOMEM and
  * STK_ECANCELLED, also from `read`; what else `read` says is the sample's flaw. */
 STK_NODISCARD stk_err stk_shard_add(stk_shard *s, const stk_shard_spec *spec,

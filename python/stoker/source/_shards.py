@@ -116,8 +116,9 @@ class Tar(_Shards):
 class Zip(_Shards):
     """Entries of zip archives, stored or deflated, with their checksums.
 
-    All options and meanings are those of Tar; the order is that of the archives' directories.  An entry
-    that cannot be read, as it is encrypted say, fails alone.
+    All options and meanings are those of Tar, but the entries of a sample need not follow each other: all
+    pictures may come before all labels.  Samples have the order of their first entries in the archives'
+    directories.  An entry that cannot be read, as it is encrypted say, fails alone.
     """
 
     _kind = "zip"

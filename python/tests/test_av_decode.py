@@ -212,6 +212,24 @@ def test_audio_filters_in_the_command(wav, name):
     np.testing.assert_array_equal(found.T, expected)
 
 
+TINY = [(5e-5, 1), (1e-7, 1), ("1/100000", 1), (0.1 * 3 - 0.3, 1), (-1e-7, 1), (-1e300, 1e300), (1 / 3, 2 / 3)]
+
+
+@pytest.mark.parametrize("window", TINY)
+def test_windows_of_any_size(clip, wav, window):
+    """The filters, and the command, read them; and they cut where the window does."""
+    start, end = (Fraction(time) for time in window)
+    every = array(decode_packets(demux_audio(wav)))
+    first, last = (min(10**9, max(0, round(time * 44100))) for time in (start, end))
+    sound = array(decode_packets(demux_audio(wav, timestamp=window)))
+    np.testing.assert_array_equal(sound, every[:, first:last])
+    desc = get_audio_filter_desc(timestamp=window)
+    np.testing.assert_array_equal(samples(wav, "-af", desc, channels=2), sound.T)
+    desc = get_video_filter_desc(timestamp=window)
+    picture = array(decode_packets(demux_video(clip), desc))
+    np.testing.assert_array_equal(picture, pixels(clip, "-vf", desc, shape=picture.shape[1:]))
+
+
 def test_texts_of_filters(clip, wav):
     assert get_video_filter_desc(pix_fmt=None) is None
     assert get_audio_filter_desc(sample_fmt=None) is None

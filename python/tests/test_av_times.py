@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stoker.io import get_audio_filter_desc, get_video_filter_desc
 from stoker.io._times import exact, four, up, window
 
 
@@ -44,6 +46,37 @@ def test_windows_without_anything_in_them(value):
 def test_windows_are_pairs(value):
     with pytest.raises(TypeError):
         window(value)
+
+
+def read(text):
+    """As FFmpeg does (av_parse_time): a sign, digits, and a point with at most six."""
+    found = re.fullmatch(r"(-?)(\d+)\.(\d{1,6})", text)
+    assert found, text
+    return Fraction(f"{found[1]}{found[2]}.{found[3]}")
+
+
+@given(
+    st.one_of(
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.floats(-1, 1).map(lambda x: x * 10**-6),
+        st.fractions(),
+        st.integers(),
+    )
+)
+def test_filters_read_every_time(time):
+    for name, describe in (("trim", get_video_filter_desc), ("atrim", get_audio_filter_desc)):
+        text = describe(timestamp=(time, math.inf)).split(",")[0]
+        begin = f"{name}=start="
+        assert text.startswith(begin)
+        assert abs(read(text[len(begin) :]) - max(-(2**31), min(2**31, Fraction(time)))) <= Fraction(1, 2 * 10**6)
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [(5e-5, "0.00005"), (1e-7, "0.0"), (-1e-6, "-0.000001"), (1, "1.0"), (0.1, "0.1"), ("1/3", "0.333333"), (1e18, "2147483648.0")],
+)
+def test_texts_of_times(time, text):
+    assert f"trim=start={text}," in get_video_filter_desc(timestamp=(time, math.inf))
 
 
 times = st.one_of(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import isinf
 
 from .._check import choice, integer
 from ._codec import AudioCodec, VideoCodec
 from ._packets import AudioPackets, ImagePackets, Packets, VideoPackets
-from ._times import exact
+from ._times import FAR, exact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from fractions import Fraction
     from typing import Any, Final
 
     from ._times import Window
@@ -28,8 +28,10 @@ DEFAULT: Final = "__PLACEHOLDER__"  # of filter_desc: what get_filter_desc says
 
 
 def _seconds(time: Fraction) -> str:
-    """A time as FFmpeg's filters read it: to the microsecond."""
-    return str(float(time))
+    """A time as FFmpeg's filters read it: to the microsecond, without an exponent, as far as windows reach."""
+    micro = round(min(max(time, Fraction(-FAR)), Fraction(FAR)) * 10**6)
+    whole, part = divmod(abs(micro), 10**6)
+    return f"{'-' if micro < 0 else ''}{whole}.{f'{part:06}'.rstrip('0') or '0'}"
 
 
 def _trim(name: str, timestamp: object) -> list[str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Time: TypeAlias = "float | Decimal | str | Fraction | int"
     Window: TypeAlias = "tuple[Time, Time]"
 
-_FAR = 2**31  # s: as far as a window can reach; and no time base has a denominator above
+FAR = 2**31  # s: as far as a window can reach; and no time base has a denominator above
 
 
 def exact(name: str, value: object) -> Fraction:
@@ -52,8 +52,8 @@ def up(time: Fraction) -> Fraction:
     A time in a stream is a multiple of its time base, so it is at `time` or later exactly if it is
     at that fraction or later.
     """
-    if abs(time) >= _FAR:
-        return Fraction(max(-_FAR, min(_FAR, ceil(time))))
+    if abs(time) >= FAR:
+        return Fraction(max(-FAR, min(FAR, ceil(time))))
     dense = 2**62 // (floor(abs(time)) + 1)  # the largest denominator: 2^31 at least
     if time.denominator <= dense:
         return time

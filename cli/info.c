@@ -174,7 +174,8 @@ const command info_command = {
         "structure is whole.  Of Arrow and Parquet files: rows, columns and their types, which\n"
         "the pyarrow of python3 reads, or of the Python that STOKER_PYTHON names.  Of audio,\n"
         "video and other images: what FFmpeg, if it is installed, reads in them, stream by\n"
-        "stream, and whether the file ends early, as far as FFmpeg complains or its header says.\n"
+        "stream, with the turn that makes video upright, and whether the file ends early, as far\n"
+        "as FFmpeg complains or its header says.\n"
         "The exit code is 1 when one does not decode, is broken or ends early, or cannot be read.",
     .min_args = 1,
     .max_args = SIZE_MAX,

@@ -103,6 +103,20 @@ void media_text(const media_facts *m, char *dst, size_t size)
     append(dst, size, ", %" PRId32 " stream%s", m->num_streams, plural(m->num_streams));
 }
 
+/* As EXIF counts orientations. */
+static const char *turned(int orientation)
+{
+    static const char *const texts[] = {"",
+                                        "mirrored",
+                                        "rotated 180",
+                                        "mirrored and rotated 180",
+                                        "mirrored and rotated 270",
+                                        "rotated 90",
+                                        "mirrored and rotated 90",
+                                        "rotated 270"};
+    return texts[orientation >= 1 && orientation <= 8 ? orientation - 1 : 0];
+}
+
 void media_stream_text(const media_stream *s, char *dst, size_t size)
 {
     const stk_av_codec_info *c = &s->codec;
@@ -110,6 +124,7 @@ void media_stream_text(const media_stream *s, char *dst, size_t size)
     if (s->info.media == STK_MEDIA_VIDEO) {
         append(dst, size, ", %dx%d", c->width, c->height);
         if (*c->pix_fmt) append(dst, size, ", %s", c->pix_fmt);
+        if (*turned(c->orientation)) append(dst, size, ", %s", turned(c->orientation));
         if (c->frame_rate.den) append(dst, size, ", %.6g frames/s", seconds(c->frame_rate));
     }
     if (s->info.media == STK_MEDIA_AUDIO) {
@@ -147,6 +162,7 @@ static void stream_json(const media_stream *s, json *j)
     if (s->info.media == STK_MEDIA_VIDEO) {
         json_int(j, "width", c->width);
         json_int(j, "height", c->height);
+        json_int(j, "orientation", c->orientation);
         json_text(j, "pix_fmt", c->pix_fmt);
         json_number(j, "frame_rate", seconds(c->frame_rate));
         json_int(j, "key_frames", s->keys);

@@ -42,7 +42,8 @@ typedef struct stk_av_codec_info {
     int sample_rate, num_channels;
     char sample_fmt[STK_AV_NAME_SIZE];
     char channel_layout[STK_AV_NAME_SIZE];
-    int width, height;
+    int width, height; /* as stored, */
+    int orientation;   /* and what makes them upright, as in EXIF: 1 to 8, 1 is nothing */
     char pix_fmt[STK_AV_NAME_SIZE];
     stk_ratio frame_rate, sample_aspect_ratio;
     char color_range[STK_AV_NAME_SIZE], colorspace[STK_AV_NAME_SIZE];

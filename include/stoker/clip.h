@@ -51,7 +51,7 @@ typedef struct stk_video_opts {
     int32_t stride;         /* from one frame of a clip to the next; 0: 1 */
     stk_where where;        /* all, with `frames`: spread evenly over the file, no stride */
     bool repeat;            /* the last frame, where a file is too short; else that fails */
-    stk_image_opts picture; /* all but quality, orientation, parts and max_side */
+    stk_image_opts picture; /* all but quality, parts and max_side */
     size_t max_bytes;       /* of one array, and of what is decoded for it; 0: 1 GiB */
 } stk_video_opts;
 
@@ -59,8 +59,10 @@ typedef struct stk_video_opts {
  * decodes; from the key frame before a clip to its end, without the groups of pictures that have no
  * frame of it.  The filter is libswscale's of that name, the crop and the flip are the same for all
  * frames, and for all parts of a sample, which have one size and get the same frames.  A packet
- * that cannot be decoded, of those that the clip needs, fails the sample.  NULL with
- * STK_EUNSUPPORTED: there is no FFmpeg. */
+ * that cannot be decoded, of those that the clip needs, fails the sample.  Frames are turned and
+ * mirrored by quarter turns as the container's display matrix says, but for ignore_orientation:
+ * sizes, boxes and the limit of pixels are those of upright frames.  NULL with STK_EUNSUPPORTED:
+ * there is no FFmpeg. */
 STK_API stk_op *stk_op_decode_video(const stk_video_opts *opts, stk_diag *diag);
 
 STK_END

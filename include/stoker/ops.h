@@ -51,7 +51,7 @@ typedef struct stk_image_opts {
     double scale[2]; /* random_resized: area; {0, 0}: {0.08, 1} */
     double ratio[2]; /* random_resized: width / height; {0, 0}: {3/4, 4/3} */
     int32_t resize;  /* center: short side before the cut; 0: max(width, height) * 256 / 224 */
-    bool ignore_orientation; /* true: EXIF orientation is not applied */
+    bool ignore_orientation; /* true: EXIF's, or a video's, is not applied */
     uint32_t nearest_parts;  /* bit i: part i is resampled with NEAREST whatever `filter` (masks) */
     uint32_t gray_parts;     /* bit i: part i is decoded to one channel (masks) */
     int64_t max_pixels;      /* of the encoded image; 0: 178,956,970 (as Pillow's limit) */

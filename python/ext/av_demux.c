@@ -209,11 +209,12 @@ static PyObject *av_codec_info(PyObject *module, PyObject *op)
     const stk_av_codec *codec = ext_av_borrow(module, op, EXT_AV_CODEC);
     if (!codec) return NULL;
     stk_av_codec_get_info(codec, &i);
-    PyObject *d = Py_BuildValue(
-        "{si ss sL si si si ss ss si si ss}", "media", (int)i.media, "name", i.name, "bit_rate",
-        (long long)i.bit_rate, "bits_per_sample", i.bits_per_sample, "sample_rate", i.sample_rate,
-        "num_channels", i.num_channels, "sample_fmt", i.sample_fmt, "channel_layout",
-        i.channel_layout, "width", i.width, "height", i.height, "pix_fmt", i.pix_fmt);
+    PyObject *d = Py_BuildValue("{si ss sL si si si ss ss si si si ss}", "media", (int)i.media,
+                                "name", i.name, "bit_rate", (long long)i.bit_rate,
+                                "bits_per_sample", i.bits_per_sample, "sample_rate", i.sample_rate,
+                                "num_channels", i.num_channels, "sample_fmt", i.sample_fmt,
+                                "channel_layout", i.channel_layout, "width", i.width, "height",
+                                i.height, "orientation", i.orientation, "pix_fmt", i.pix_fmt);
     if (d && put(d, "time_base", ext_av_ratio(i.time_base)) &&
         put(d, "frame_rate", ext_av_ratio(i.frame_rate)) &&
         put(d, "sample_aspect_ratio", ext_av_ratio(i.sample_aspect_ratio)) &&

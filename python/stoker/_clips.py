@@ -180,6 +180,8 @@ class decode_video(ClipOp):
     `flip`: how probable a left-right flip is.
     `scale`, `ratio`: area and width / height of a random crop.
     `resize`: the short side before a center crop (None: max(size) * 256 / 224).
+    `orientation`: whether frames are turned and mirrored as the container says (its display matrix), so that they are
+    upright, which is how sizes and crops are meant.
     `max_pixels`: of a frame; larger ones fail (None: 178,956,970).
     `max_bytes`: larger arrays fail, and what is decoded for one is no more (None: 1 GiB each).
     `isolate`, `isolate_timeout`: decodes in helper processes, as `decode_image` does.
@@ -191,7 +193,7 @@ class decode_video(ClipOp):
 
     __slots__ = (
         "frames", "stride", "size", "crop", "where", "short", "filter", "color", "flip", "scale", "ratio", "resize",
-        "max_pixels", "max_bytes", "isolate", "isolate_timeout",
+        "orientation", "max_pixels", "max_bytes", "isolate", "isolate_timeout",
     )  # fmt: skip
     name = "decode_video"
 
@@ -207,6 +209,7 @@ class decode_video(ClipOp):
     scale: tuple[float, float]
     ratio: tuple[float, float]
     resize: int | None
+    orientation: bool
     max_pixels: int | None
     max_bytes: int | None
     isolate: bool
@@ -227,6 +230,7 @@ class decode_video(ClipOp):
         scale: tuple[float, float] = (0.08, 1.0),
         ratio: tuple[float, float] = (3 / 4, 4 / 3),
         resize: int | None = None,
+        orientation: bool = True,
         max_pixels: int | None = None,
         max_bytes: int | None = None,
         isolate: bool = False,
@@ -263,6 +267,7 @@ class decode_video(ClipOp):
             scale=_check.pair("scale", scale),
             ratio=_check.pair("ratio", ratio),
             resize=resize,
+            orientation=_check.flag("orientation", orientation),
             max_pixels=max_pixels,
             max_bytes=max_bytes,
             isolate=isolate,
@@ -288,7 +293,7 @@ class decode_video(ClipOp):
             scale=self.scale,
             ratio=self.ratio,
             resize=int(self.resize or 0),
-            ignore_orientation=False,
+            ignore_orientation=not self.orientation,
             nearest_parts=0,
             gray_parts=0,
             max_pixels=int(self.max_pixels or 0),

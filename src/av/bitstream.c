@@ -84,6 +84,10 @@ static stk_err filter(stk_bsf *b, const stk_packets *packets, bool flush, stk_pa
     stk_err err = STK_OK;
     if (packets && packets->codec)
         err = stk_av_codec_make(b->codec->media, b->context->par_out, tb, rate, &codec);
+    if (codec && b->codec->has_display) {
+        memcpy(codec->display, b->codec->display, sizeof(codec->display));
+        codec->has_display = true;
+    }
     if (!err)
         err = stk_packets_make(b->codec->media, codec, tb, window, packets ? packets->source : "",
                                out);

@@ -21,6 +21,13 @@
 
 /* 6.1: side data of a stream is part of its codec parameters. */
 #define COMPAT_PAR_SIDE_DATA (LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 30, 100))
+#if COMPAT_PAR_SIDE_DATA
+#define compat_side_data_of(stream) ((stream)->codecpar->coded_side_data)
+#define compat_num_side_data(stream) ((stream)->codecpar->nb_coded_side_data)
+#else
+#define compat_side_data_of(stream) ((stream)->side_data)
+#define compat_num_side_data(stream) ((stream)->nb_side_data)
+#endif
 
 /* 7.0: filters are told the colour space and range of what comes in, which must stay the same. */
 #define COMPAT_FILTER_COLOR (LIBAVFILTER_VERSION_INT >= AV_VERSION_INT(10, 1, 100))

@@ -292,7 +292,10 @@ static stk_err codec_of(stk_demuxer *d, int stream, stk_media media, stk_av_code
                             d->input.name, stream);
     const AVRational rate = av_guess_frame_rate(d->fc, st, NULL);
     const stk_err err = stk_av_codec_make(media, st->codecpar, st->time_base, rate, out);
-    return err ? stk_diag_set(diag, err, "no memory for a codec") : STK_OK;
+    if (err) return stk_diag_set(diag, err, "no memory for a codec");
+    for (int i = 0; i < compat_num_side_data(st); i++)
+        stk_av_codec_note(*out, &compat_side_data_of(st)[i]);
+    return STK_OK;
 }
 
 stk_err mod_demuxer_codec(stk_demuxer *d, int stream, stk_media media, stk_av_codec **out,

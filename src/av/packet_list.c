@@ -1,10 +1,12 @@
 #include "av/packet_list.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <libavutil/display.h>
 #include <libavutil/pixdesc.h>
 
 #include "av/module.h"
@@ -64,6 +66,13 @@ stk_err stk_av_codec_make(stk_media media, const AVCodecParameters *par, AVRatio
     return STK_ENOMEM;
 }
 
+void stk_av_codec_note(stk_av_codec *codec, const AVPacketSideData *side)
+{
+    if (side->type != AV_PKT_DATA_DISPLAYMATRIX || side->size != sizeof(codec->display)) return;
+    memcpy(codec->display, side->data, sizeof(codec->display));
+    codec->has_display = true;
+}
+
 stk_av_codec *mod_av_codec_ref(stk_av_codec *codec)
 {
     atomic_fetch_add_explicit(&codec->refs, 1, memory_order_relaxed);
@@ -90,11 +99,27 @@ static void set_color(char dst[STK_AV_NAME_SIZE], const char *name)
     if (name && strcmp(name, "unknown") != 0) set_name(dst, name);
 }
 
+/* As EXIF counts them, 1 to 8, and as the ffmpeg command reads the matrix; 1 is any other angle,
+ * too.
+ */
+static int orientation_of(const stk_av_codec *codec)
+{
+    const int32_t *m = codec->display;
+    if (!codec->has_display) return 1;
+    double turn = -av_display_rotation_get(m); /* clockwise; NaN: it is none */
+    if (turn < -1) turn += 360;
+    if (fabs(turn - 90) < 1) return m[3] > 0 ? 5 : 6;
+    if (fabs(turn - 180) < 1) return m[0] >= 0 ? 4 : m[4] >= 0 ? 2 : 3;
+    if (fabs(turn - 270) < 1) return m[3] < 0 ? 7 : 8;
+    return fabs(turn) < 1 && m[4] < 0 ? 4 : 1;
+}
+
 static void video_info(const stk_av_codec *codec, stk_av_codec_info *out)
 {
     const AVCodecParameters *par = codec->par;
     out->width = par->width;
     out->height = par->height;
+    out->orientation = orientation_of(codec);
     set_name(out->pix_fmt, av_get_pix_fmt_name((enum AVPixelFormat)par->format));
     out->frame_rate = stk_ratio_of(codec->frame_rate);
     if (codec->frame_rate.num <= 0) out->frame_rate = (stk_ratio){0, 0};

@@ -17,6 +17,8 @@ struct stk_av_codec {
     stk_media media;
     AVCodecParameters *par;
     AVRational time_base, frame_rate;
+    bool has_display;
+    int32_t display[9]; /* the container's display matrix */
 };
 
 struct stk_packets {
@@ -49,6 +51,9 @@ STK_NODISCARD stk_err stk_window_check(const stk_window *window, stk_diag *diag)
 STK_NODISCARD stk_err stk_av_codec_make(stk_media media, const AVCodecParameters *par,
                                         AVRational time_base, AVRational frame_rate,
                                         stk_av_codec **out);
+
+/* What side data of its stream says of how it is displayed; other kinds say nothing. */
+void stk_av_codec_note(stk_av_codec *codec, const AVPacketSideData *side);
 
 /* Without packets.  `codec`: a reference is added; may be NULL.  `source` is copied. */
 STK_NODISCARD stk_err stk_packets_make(stk_media media, stk_av_codec *codec, AVRational time_base,

@@ -108,7 +108,10 @@ static void put_codec(writer *w, const stk_av_codec *codec)
 #if COMPAT_PAR_SIDE_DATA
     put_side_data(w, par->coded_side_data, par->nb_coded_side_data);
 #else
-    put_side_data(w, NULL, 0);
+    const AVPacketSideData display = {.data = (uint8_t *)codec->display,
+                                      .size = sizeof(codec->display),
+                                      .type = AV_PKT_DATA_DISPLAYMATRIX};
+    put_side_data(w, &display, codec->has_display);
 #endif
 }
 
@@ -248,22 +251,22 @@ static void get_extradata(cursor *c, AVCodecParameters *par)
     par->extradata_size = (int)n;
 }
 
-/* Of the stream; FFmpeg before 6.1 has no place for it. */
-static void get_par_side_data(cursor *c, AVCodecParameters *par)
+/* Of the stream; FFmpeg before 6.1 has no place for it but the display matrix. */
+static void get_par_side_data(cursor *c, AVCodecParameters *par, AVPacketSideData *display)
 {
     for (int i = get_int(c, 0); i > 0 && !c->bad; i--) {
         const int type = get_int(c, 0);
         size_t n;
         const uint8_t *bytes = get_bytes(c, &n);
         if (c->bad) return;
+        if (type == AV_PKT_DATA_DISPLAYMATRIX)
+            *display = (AVPacketSideData){.data = (uint8_t *)bytes, .size = n, .type = type};
 #if COMPAT_PAR_SIDE_DATA
         AVPacketSideData *side = av_packet_side_data_new(
             &par->coded_side_data, &par->nb_coded_side_data, (enum AVPacketSideDataType)type, n, 0);
         if (side && n) memcpy(side->data, bytes, n);
         if (!side) c->bad = c->no_memory = true;
 #else
-        (void)type;
-        (void)bytes;
         (void)par;
 #endif
     }
@@ -299,11 +302,13 @@ static void get_codec(cursor *c, stk_media media, stk_av_codec **out)
     get_par(c, par);
     const AVRational time_base = get_ratio(c), rate = get_ratio(c);
     get_extradata(c, par);
-    get_par_side_data(c, par);
+    AVPacketSideData display = {0};
+    get_par_side_data(c, par, &display);
     check(c, (par->codec_type == AVMEDIA_TYPE_AUDIO) == (media == STK_MEDIA_AUDIO));
     check(c, time_base.num > 0 && time_base.den > 0);
     if (!c->bad && stk_av_codec_make(media, par, time_base, rate, out))
         c->bad = c->no_memory = true;
+    if (!c->bad && display.data) stk_av_codec_note(*out, &display);
     avcodec_parameters_free(&par);
 }
 

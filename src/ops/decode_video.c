@@ -16,7 +16,7 @@
 
 /* What the first part of a sample decides for all. */
 typedef struct shared {
-    int32_t width, height; /* 0: not known yet */
+    int32_t width, height; /* upright; 0: not known yet */
     int64_t start;         /* -1: likewise */
     stk_geometry geometry;
 } shared;
@@ -40,6 +40,11 @@ static void clip_fini(clip *c)
     stk_media_close(&c->file);
     stk_frame_picks_fini(&c->picks);
     stk_free(c->times);
+}
+
+static int32_t orientation_of(const clip *c)
+{
+    return c->o->picture.ignore_orientation ? 1 : c->file.info.orientation;
 }
 
 static stk_err count_frames(clip *c, stk_diag *diag)
@@ -82,18 +87,21 @@ static bool has_wide_chroma(const char *pix_fmt)
 static void put_picture(clip *c, const shared *s)
 {
     static const char *const scalers[] = {"bilinear", "bicubic", "lanczos", "area", "neighbor"};
-    const stk_geometry *g = &s->geometry;
-    if (g->box_width != s->width || g->box_height != s->height)
-        put(c, "crop=w=%d:h=%d:x=%d:y=%d:exact=1,", (int)g->box_width, (int)g->box_height,
-            (int)(has_wide_chroma(c->file.info.pix_fmt) ? g->x - g->x % 2 : g->x), (int)g->y);
+    const stk_av_codec_info *is = &c->file.info;
+    stk_placement p;
+    stk_geometry_place(&s->geometry, orientation_of(c), is->width, is->height, &p);
+    if (p.box_width != is->width || p.box_height != is->height)
+        put(c, "crop=w=%d:h=%d:x=%d:y=%d:exact=1,", (int)p.box_width, (int)p.box_height,
+            (int)(has_wide_chroma(is->pix_fmt) ? p.x - p.x % 2 : p.x), (int)p.y);
     if (c->o->picture.width)
-        put(c, "scale=w=%d:h=%d:flags=%s,", (int)g->full_width, (int)g->full_height,
+        put(c, "scale=w=%d:h=%d:flags=%s,", (int)p.full_width, (int)p.full_height,
             scalers[c->o->picture.filter]);
     put(c, "format=pix_fmts=%s", c->o->picture.color == STK_COLOR_GRAY ? "gray" : "rgb24");
-    if (g->full_width != g->width || g->full_height != g->height)
-        put(c, ",crop=w=%d:h=%d:x=%d:y=%d", (int)g->width, (int)g->height, (int)g->left,
-            (int)g->top);
-    if (g->mirror) put(c, ",hflip");
+    if (p.full_width != p.width || p.full_height != p.height)
+        put(c, ",crop=w=%d:h=%d:x=%d:y=%d", (int)p.width, (int)p.height, (int)p.left, (int)p.top);
+    if (p.mirror) put(c, ",hflip");
+    if (p.upside_down) put(c, ",vflip");
+    if (p.transposed) put(c, ",transpose=dir=cclock_flip"); /* rows become columns */
 }
 
 /* --- the op --- */
@@ -112,7 +120,9 @@ static void draw_of_item(void *ctx, uint32_t n, uint32_t out[4])
 
 static stk_err decide(const clip *c, stk_item *item, shared *s, stk_diag *diag)
 {
-    const int32_t width = c->file.info.width, height = c->file.info.height;
+    const bool turned = orientation_of(c) >= 5;
+    const int32_t width = turned ? c->file.info.height : c->file.info.width;
+    const int32_t height = turned ? c->file.info.width : c->file.info.height;
     if (width <= 0 || height <= 0)
         return stk_diag_set(diag, STK_ECORRUPT, "the stream does not say how large its frames are");
     if (s->width && (width != s->width || height != s->height))

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import struct
 import subprocess
 import wave
 
@@ -54,6 +55,23 @@ def test_a_line_each(stoker, clip, tmp_path):
     assert video.startswith("  0: video, h264, 64x48, yuv420p, 25 frames/s") and video.endswith("50 packets, 2 key frames")
     assert audio.startswith("  1: audio, aac, 44100 Hz, 2 channels, fltp, deu") and audio.endswith(" packets")
     assert second.endswith("can be read") and pixels.startswith("  0: video, ppm, 64x48")
+
+
+@needs_ffmpeg
+def test_videos_that_are_to_be_turned(stoker, tmp_path):
+    """The display matrix of a track's header (ISO 14496-12, 8.3.2) as EXIF's orientation, and in words."""
+    path = tmp_path / "phone.mp4"
+    source = ["-f", "lavfi", "-i", "testsrc2=s=64x48:r=25:d=0.4", "-c:v", "mpeg4"]
+    subprocess.run([FFMPEG, "-v", "error", *source, path], check=True, timeout=100)
+    data = path.read_bytes()
+    at = data.index(b"tkhd") + 44
+    for matrix, orientation, words in (((0, 1, -1, 0), 6, ", 64x48, yuv420p, rotated 90, 25"), ((-1, 0, 0, 1), 2, ", mirrored, "), ((1, 0, 0, 1), 1, ", yuv420p, 25")):
+        a, b, c, d = (value << 16 for value in matrix)
+        path.write_bytes(data[:at] + struct.pack(">9i", a, b, 0, c, d, 0, 0, 0, 1 << 30) + data[at + 36 :])
+        done = stoker("info", path)
+        assert done.returncode == 0 and words in done.stdout
+        (found,) = json.loads(stoker("info", "--json", path).stdout)
+        assert found["streams"][0]["orientation"] == orientation
 
 
 @needs_ffmpeg

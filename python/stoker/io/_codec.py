@@ -97,6 +97,12 @@ class VideoCodec(Codec):
         return int(self._info["height"])
 
     @property
+    def orientation(self) -> int:
+        """What the container says makes frames upright, which decoding leaves as they are stored: 1 to 8, as EXIF has
+        it.  1: nothing, 6: a turn by 90 degrees clockwise, 3: by 180, 8: by 270."""
+        return int(self._info["orientation"])
+
+    @property
     def pix_fmt(self) -> str:
         """FFmpeg's name of the pixel format that is decoded to: "yuv420p"."""
         return str(self._info["pix_fmt"])

@@ -17,9 +17,13 @@
 
 enum archive { OTHER, TAR, ZIP };
 
+/* Packed ones, too: the source says why it does not read them. */
 static enum archive archive_of(const char *name)
 {
-    if (!fnmatch("*.tar", name, FNM_CASEFOLD)) return TAR;
+    static const char *const tar[] = {"*.tar",    "*.tar.gz", "*.tgz",     "*.tar.zst", "*.tzst",
+                                      "*.tar.xz", "*.txz",    "*.tar.bz2", "*.tbz2"};
+    for (size_t i = 0; i < sizeof(tar) / sizeof(tar[0]); i++)
+        if (!fnmatch(tar[i], name, FNM_CASEFOLD)) return TAR;
     return fnmatch("*.zip", name, FNM_CASEFOLD) ? OTHER : ZIP;
 }
 

@@ -168,13 +168,14 @@ def test_a_shard_that_shrinks_between_listing_and_reading(shards):
 
 
 @pytest.mark.parametrize("kind", ["tar"])
-def test_compressed_shards_are_refused_by_name(tmp_path, shards):
-    path = tmp_path / "a.tar.gz"
-    with tarfile.open(path, "w:gz") as tar:
+@pytest.mark.parametrize(("method", "name"), [("gz", "gzip"), ("xz", "xz"), ("bz2", "bzip2")])
+def test_compressed_shards_are_refused_by_name(tmp_path, shards, method, name):
+    path = tmp_path / f"a.tar.{method}"
+    with tarfile.open(path, f"w:{method}") as tar:
         tar.add(shards[0][0], arcname="x.jpg")
     with pytest.raises(PipelineFailure) as caught:
         batches(source.Tar(path))
-    assert "compressed with gzip" in str(caught.value.exceptions[0])
+    assert f"compressed with {name}" in str(caught.value.exceptions[0])
 
 
 def test_paths(tmp_path, Shards, shards, kind):

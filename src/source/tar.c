@@ -1,6 +1,7 @@
 /* Samples that are members of tar archives. */
 #include <stoker/tar.h>
 
+#include <string.h>
 #include <unistd.h>
 
 #include <stoker/stream.h>
@@ -25,18 +26,29 @@ static stk_err read_member(void *ctx, const stk_shard_member *m, void *dst, stk_
     return read_at(ctx, m->at.offset, dst, (size_t)m->at.size, diag);
 }
 
+#define MAGIC_SIZE 10
+
+/* NULL: it is not compressed.  A name that a member could have is no magic. */
+static const char *packing_of(const uint8_t *magic)
+{
+    const stk_packing packing = stk_packing_of(magic, MAGIC_SIZE);
+    if (packing != STK_PACKING_NONE) return stk_packing_str(packing);
+    if (!memcmp(magic, "\xfd\x37zXZ", 6)) return "xz";
+    return !memcmp(magic, "BZh", 3) && !memcmp(magic + 4, "1AY&SY", 6) ? "bzip2" : NULL;
+}
+
 static stk_err refuse_packed(struct archive *a, uint64_t size, stk_diag *diag)
 {
-    uint8_t magic[4];
+    uint8_t magic[MAGIC_SIZE];
     if (size < sizeof(magic)) return STK_OK;
     stk_err err = read_at(a, 0, magic, sizeof(magic), diag);
     if (err) return err;
-    const stk_packing packing = stk_packing_of(magic, sizeof(magic));
-    if (packing == STK_PACKING_NONE) return STK_OK;
+    const char *packing = packing_of(magic);
+    if (!packing) return STK_OK;
     return stk_diag_set(diag, STK_EUNSUPPORTED,
                         "%s: it is compressed with %s, so its members have no place of their own: "
                         "unpack it (the pictures in it are compressed anyway)",
-                        a->path, stk_packing_str(packing));
+                        a->path, packing);
 }
 
 static stk_err list_members(stk_tar *t, struct archive *a, stk_shard *s, const stk_shard_spec *spec,

@@ -7,6 +7,7 @@ import select
 import shutil
 import signal
 import subprocess
+import tarfile
 import time
 
 import pytest
@@ -92,6 +93,25 @@ def test_an_archive_that_is_none(stoker, tmp_path):
     done = stoker("bench", tmp_path / "a.tar")
     assert done.returncode == 1
     assert "a.tar" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "text"),
+    [
+        ("a.tar.gz", "gz", "compressed with gzip"),
+        ("A.TGZ", "gz", "compressed with gzip"),
+        ("a.tar.xz", "xz", "compressed with xz"),
+        ("a.tbz2", "bz2", "compressed with bzip2"),
+    ],
+)
+def test_packed_archives_are_refused_by_name(stoker, photos, tmp_path, name, method, text):
+    archive = tmp_path / name
+    with tarfile.open(archive, f"w:{method}") as tar:
+        tar.add(photos / "cat", "cat")
+    for path in (archive, tmp_path):
+        done = stoker("bench", path, "--size", 16)
+        assert done.returncode == 1 and name in done.stderr and text in done.stderr
+        assert "unpack it" in done.stderr and "Not a directory" not in done.stderr
 
 
 def test_limit_ends_at_a_batch(stoker, photos):

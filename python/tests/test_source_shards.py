@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import tarfile
 import zipfile
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -102,6 +103,74 @@ def test_ranks_share_samples(Shards, shards):
         found, _ = batches(Shards(paths, shuffle=True, seed=1, rank=rank, world_size=2))
         seen += [int(x) for x in np.asarray(found[0].id)]
     assert sorted(seen) == list(range(len(files)))
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_epochs(Shards, shards, shuffle):
+    paths, files = shards
+    src = Shards(paths, labels="cls", columns={"caption": "txt"}, shuffle=shuffle, seed=4, epochs=3)
+    found, _ = batches(src, 4)
+    epochs = [[], [], []]
+    for batch in found:
+        labels = np.asarray(batch.label).tolist()
+        assert batch["caption"] == [f"picture {x}" for x in labels]
+        epochs[batch.epoch] += labels
+    assert [sorted(epoch) for epoch in epochs] == [list(range(len(files)))] * 3
+    assert len({tuple(epoch) for epoch in epochs}) == (3 if shuffle else 1)
+
+
+@pytest.fixture
+def damaged(tmp_path, photos, kind):
+    """Two shards, in which every fifth sample is no picture, or has no label; and which can be used."""
+    make = {"tar": write, "zip": write_zip}[kind]
+    data = sorted(photos.rglob("*.jpg"))[0].read_bytes()
+    paths, good = [], [i for i in range(120) if i % 5]
+    for k in range(2):
+        members = []
+        for i in range(60 * k, 60 * k + 60):
+            members.append((f"{i}.jpg", b"bad" if i % 10 == 5 else data))
+            members += [(f"{i}.cls", b"%d" % i)] * (i % 10 != 0)
+        paths.append(make(tmp_path / f"{k}.{kind}", members))
+    return paths, good
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_substitutes_have_labels_of_their_own(Shards, damaged, rank):
+    paths, good = damaged
+    src = Shards(paths, labels="cls", shuffle=True, seed=3, rank=rank, world_size=2, epochs=2)
+    runs = []
+    for threads in (1, 2, 8):
+        found = []
+        builder = PipelineBuilder().add_source(src).pipe(ops.read(), on_error="substitute")
+        builder = builder.pipe(ops.decode_image(16, 16), on_error="substitute").batch(10)
+        pipeline = builder.add_sink(3).build(num_threads=threads)
+        for batch in pipeline:
+            ids, labels = np.asarray(batch.id).tolist(), np.asarray(batch.label).tolist()
+            assert len(batch) == 10 and ids == labels and set(labels) <= set(good)
+            found += labels
+        stats = pipeline.stats()
+        assert len(found) == 120 and stats["failed"] >= 2 * 10
+        runs.append(found)
+    assert runs[0] == runs[1] == runs[2]
+
+
+@pytest.mark.parametrize(("limit", "fails"), [(Fraction(1, 12), True), (Fraction(1, 8), False)])
+def test_limits_on_rates(Shards, damaged, limit, fails):
+    """In the end one of ten cannot be read, and of 108 that can one of nine is no picture."""
+    paths, good = damaged
+    ends = set()
+    for threads in (1, 2, 8):
+        builder = PipelineBuilder().add_source(Shards(paths, labels="cls"))
+        builder = builder.pipe(ops.read(), max_failures=limit).pipe(ops.decode_image(16, 16), max_failures=limit)
+        pipeline = builder.batch(6).add_sink(3).build(num_threads=threads)
+        labels = []
+        try:
+            for batch in pipeline:
+                labels += np.asarray(batch.label).tolist()
+            assert labels == good
+        except PipelineFailure as error:
+            ends.add((str(error.exceptions[0]), *labels))
+    assert len(ends) == fails
 
 
 @pytest.mark.parametrize("op", [lambda s: s, lambda s: s.data], ids=["sample", "data"])

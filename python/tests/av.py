@@ -26,6 +26,8 @@ VIDEOS = {
     "h264_open.mkv": ["-c:v", "libx264", "-bf", "3", "-g", "12", "-x264-params", "open-gop=1", "-pix_fmt", "yuv420p"],
     "h264_long.mp4": ["-c:v", "libx264", "-bf", "4", "-g", "250", "-refs", "4", "-x264-params", "b-pyramid=normal", "-pix_fmt", "yuv420p"],
     "h264_fields.mkv": ["-c:v", "libx264", "-bf", "2", "-g", "250", "-flags", "+ildct+ilme", "-x264-params", "tff=1", "-pix_fmt", "yuv420p"],
+    "h264_refresh.ts": ["-c:v", "libx264", "-x264-params", "intra-refresh=1:keyint=8:bframes=0", "-pix_fmt", "yuv420p"],
+    "h264_refresh.mkv": ["-c:v", "libx264", "-x264-params", "intra-refresh=1:keyint=10:bframes=2", "-pix_fmt", "yuv420p"],
     "mpeg4.mp4": ["-c:v", "mpeg4", "-g", "100", "-bf", "2"],
     "h264.ts": ["-c:v", "libx264", "-bf", "2", "-g", "10", "-pix_fmt", "yuv420p"],
     "h264_10.mp4": ["-c:v", "libx264", "-g", "10", "-pix_fmt", "yuv420p10le"],

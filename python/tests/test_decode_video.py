@@ -22,6 +22,7 @@ VIDEOS = {
     "h264.ts": ["-c:v", "libx264", "-bf", "2", "-g", "10", "-pix_fmt", "yuv420p"],
     "h264.h264": ["-c:v", "libx264", "-bf", "2", "-g", "10", "-pix_fmt", "yuv420p"],
     "hevc_open.mp4": [*X265, "log-level=0:keyint=10:open-gop=1:bframes=3"],
+    "h264_refresh.ts": ["-c:v", "libx264", "-x264-params", "intra-refresh=1:keyint=8:bframes=0", "-pix_fmt", "yuv420p"],
     "mpeg4.avi": ["-c:v", "mpeg4", "-g", "10", "-bf", "2"],
     "mpeg2_open.mpg": ["-c:v", "mpeg2video", "-g", "10", "-bf", "2"],
     "vp8.webm": ["-c:v", "libvpx", "-g", "10"],

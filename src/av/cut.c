@@ -6,6 +6,7 @@
 #include "av/call.h"
 #include "av/module.h"
 #include "av/packet_list.h"
+#include "av/refresh.h"
 #include "av/video_index.h"
 
 enum { AUDIO_PREROLL = 250 }; /* ms: as in demux_read.c */
@@ -84,18 +85,30 @@ size_t mod_packets_shown(const stk_packets *p, stk_ratio *time_base, int64_t *en
     return found;
 }
 
+/* Whether what is shown from `first` on is complete where decoding begins with the packet `i`. */
+static bool is_complete(const stk_packets *p, size_t i, int64_t first)
+{
+    const AVCodecParameters *par = p->codec ? p->codec->par : NULL;
+    if (!par) return true;
+    av_refresh r = av_refresh_of(par->codec_id, par->extradata, par->extradata_size);
+    if (av_refresh_begin(&r, p->list[i])) return true;
+    while (++i < p->n && p->list[i]->dts <= first)
+        if (av_refresh_next(&r, p->list[i])) return shown_at(p, p->list[i]) <= first;
+    return false;
+}
+
 /* Where decoding begins for what is shown from `first` on: at the last key frame that is not shown
  * later, or so much before it that a decoder of sound has settled. */
 static size_t begin_of(const stk_packets *p, int64_t first)
 {
     const bool audio = p->media == STK_MEDIA_AUDIO;
     const int64_t preroll = av_rescale_q(AUDIO_PREROLL, (AVRational){1, 1000}, p->time_base);
-    size_t begin = 0;
     if (audio) first = first < INT64_MIN + preroll ? INT64_MIN : first - preroll;
-    for (size_t i = 0; i < p->n; i++)
-        if ((audio || (p->list[i]->flags & AV_PKT_FLAG_KEY)) && shown_at(p, p->list[i]) <= first)
-            begin = i;
-    return begin;
+    for (size_t i = p->n; i-- > 0;) {
+        if (shown_at(p, p->list[i]) > first) continue;
+        if (audio || (p->list[i]->flags & AV_PKT_FLAG_KEY && is_complete(p, i, first))) return i;
+    }
+    return 0;
 }
 
 /* Behind the last one that is shown before `end`; what that refers to is decoded before it. */

@@ -3,6 +3,7 @@
 
 #include "av/decoder.h"
 #include "av/module.h"
+#include "av/refresh.h"
 
 /* Errors that FFmpeg's decoder may give while it is emptied: its own number is 20 and one for each
  * thread. */
@@ -127,14 +128,17 @@ static bool follows(const stk_decoder *d, const stk_packets *packets)
 }
 
 /* H.264 keeps frames back that follow the key frame of an open GOP, as if they could lack what they
- * refer to: what does comes before the window, whose packets begin with a key frame. */
+ * refer to: what does comes before the window, whose packets begin with a key frame.  After a part
+ * of a gradual refresh it is right to. */
 static void show_all(stk_decoder *d, const stk_packets *packets)
 {
-    const bool whole =
-        packets->windowed && packets->n > 0 && packets->list[0]->flags & AV_PKT_FLAG_KEY;
-    d->context->flags = d->flags;
-    if (whole && d->context->codec_id == AV_CODEC_ID_H264)
-        d->context->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
+    AVCodecContext *c = d->context;
+    c->flags = d->flags;
+    if (!packets->windowed || !packets->n || c->codec_id != AV_CODEC_ID_H264) return;
+    const AVPacket *first = packets->list[0];
+    av_refresh r = av_refresh_of(c->codec_id, c->extradata, c->extradata_size);
+    if (first->flags & AV_PKT_FLAG_KEY && av_refresh_begin(&r, first))
+        c->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
 }
 
 void stk_decoder_set_window(stk_decoder *d, const stk_packets *packets)

@@ -3,6 +3,7 @@
 
 #include "av/demuxer.h"
 #include "av/module.h"
+#include "av/refresh.h"
 
 enum {
     MAX_TRIES = 24,      /* of seeking further back; each goes twice as far as the one before */
@@ -129,7 +130,27 @@ typedef struct scan {
     bool again;    /* the window starts before what can be decoded from here */
     bool disorder; /* times that are not in the order they should be in: read further */
     int64_t seen;  /* when the first packet is decoded */
+    bool gradual;  /* pictures are not complete yet */
+    av_refresh refresh;
 } scan;
+
+static scan begin_scan(int stream, stk_packets *packets)
+{
+    const AVCodecParameters *par = packets->codec->par;
+    return (scan){
+        .stream = stream,
+        .packets = packets,
+        .seen = AV_NOPTS_VALUE,
+        .refresh = av_refresh_of(par->codec_id, par->extradata, par->extradata_size),
+    };
+}
+
+/* Nothing is wanted of what came. */
+static void drop(stk_packets *packets)
+{
+    while (packets->n) av_packet_free(&packets->list[--packets->n]);
+    packets->bytes = 0;
+}
 
 static int64_t after(int64_t at, int64_t by)
 {
@@ -149,18 +170,33 @@ static bool is_past(scan *s, const AVPacket *p)
     return at != AV_NOPTS_VALUE && w->end <= INT64_MAX - margin && at >= w->end + margin;
 }
 
+/* Whether pictures are complete only behind the window's start. */
+static bool completes_late(scan *s, const AVPacket *p)
+{
+    const int64_t first = s->packets->first;
+    if (!av_refresh_next(&s->refresh, p))
+        return (p->dts != AV_NOPTS_VALUE ? p->dts : p->pts) > first;
+    s->gradual = false;
+    return stk_packet_time(p) > first;
+}
+
 /* Whether the packet is wanted; s->again: all of it must be read from further back. */
 static bool wanted(scan *s, const AVPacket *p)
 {
     const stk_packets *w = s->packets;
     if (s->seen == AV_NOPTS_VALUE) s->seen = p->dts != AV_NOPTS_VALUE ? p->dts : p->pts;
-    if (!w->windowed || s->has_key || s->at_start) return true;
+    if (!w->windowed || s->at_start) return true;
+    if (s->has_key) {
+        s->again = s->gradual && completes_late(s, p);
+        return true;
+    }
     int64_t at = stk_packet_time(p);
     if (p->pts == AV_NOPTS_VALUE) /* shown later than that */
         at = after(at, ms_in(w->time_base, OUT_OF_ORDER));
     s->has_key = p->flags & AV_PKT_FLAG_KEY;
     /* A picture that is shown before its key frame needs the key frame before that one. */
     s->again = at > w->first;
+    s->gradual = s->has_key && !av_refresh_begin(&s->refresh, p);
     return s->has_key;
 }
 
@@ -191,6 +227,10 @@ static stk_err read_on(stk_demuxer *d, scan *s, stk_av_call *call)
         if (stk_packets_add(w, p)) return stk_av_say(call, STK_ENOMEM, "no memory for packets");
         if (w->media == STK_MEDIA_IMAGE) return STK_OK;
     }
+    if (s->gradual) {
+        s->again = true;
+        return err == STK_EEND ? STK_OK : err;
+    }
     /* An end that FFmpeg complains about is no end: decoding counts what is not there. */
     const bool all = !w->windowed && w->media != STK_MEDIA_IMAGE;
     if (err == STK_EEND && w->n &&
@@ -206,7 +246,7 @@ static int64_t before(int64_t at, int64_t by)
 
 stk_err stk_demuxer_fill(stk_demuxer *d, int stream, stk_packets *packets, stk_av_call *call)
 {
-    scan s = {.stream = stream, .packets = packets, .seen = AV_NOPTS_VALUE};
+    scan s = begin_scan(stream, packets);
     if (!packets->windowed) {
         stk_err err = stk_demuxer_rewind(d, stream, call);
         s.at_start = true;
@@ -231,7 +271,8 @@ stk_err stk_demuxer_fill(stk_demuxer *d, int stream, stk_packets *packets, stk_a
         /* Where there is an index, one before the key frame is the key frame before. */
         at = before(tries || nothing || s.seen > at ? at : s.seen, tries ? step : 1);
         if (tries) step = step > INT64_MAX / 2 ? step : step * 2;
-        s = (scan){.stream = stream, .packets = packets, .seen = AV_NOPTS_VALUE};
+        drop(packets);
+        s = begin_scan(stream, packets);
     }
 }
 

@@ -35,11 +35,13 @@ typedef struct picking {
 
 static stk_err list_packets(picking *p)
 {
+    const AVCodecContext *c = p->d->context;
     stk_err err = STK_OK;
+    p->index.refresh = av_refresh_of(c->codec_id, c->extradata, c->extradata_size);
     for (size_t i = 0; i < p->packets->n && !err; i++) {
         const AVPacket *packet = p->packets->list[i];
-        err = av_index_add(&p->index, packet, p->d->context->codec_id,
-                           stk_packets_inside(p->packets, packet));
+        const bool in = stk_packets_inside(p->packets, packet);
+        err = av_index_add(&p->index, packet, c->codec_id, in);
     }
     return err ? err : av_index_finish(&p->index);
 }

@@ -21,7 +21,7 @@ stk_err av_index_add(av_index *x, const AVPacket *packet, enum AVCodecID codec, 
         x->room = room;
     }
     if (!x->n) x->first_key = AV_NOPTS_VALUE;
-    const bool marked = packet->flags & AV_PKT_FLAG_KEY;
+    const bool marked = packet->flags & AV_PKT_FLAG_KEY && av_refresh_begin(&x->refresh, packet);
     const bool key = marked && packet->pts != AV_NOPTS_VALUE;
     if (marked && x->first_key == AV_NOPTS_VALUE) x->first_key = packet->pts;
     av_entry *e = &x->list[x->n];

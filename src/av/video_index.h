@@ -10,11 +10,11 @@
 
 #include <stoker/error.h>
 
-#include "av/compat.h"
+#include "av/refresh.h"
 
 typedef struct av_entry {
     int64_t pts, dts;
-    size_t key; /* the last key frame up to it; 0 if there is none */
+    size_t key; /* the last key frame up to it that is a whole picture; 0 if there is none */
     int size;
     bool shown;    /* it is a picture of the video */
     bool left_out; /* its picture need not come: stk_decoder_send_some */
@@ -26,7 +26,8 @@ typedef struct av_picture {
 } av_picture;
 
 typedef struct av_index {
-    av_entry *list; /* of packets, in the order of the file */
+    av_refresh refresh; /* of the codec, before any packet is added; all zero: of none */
+    av_entry *list;     /* of packets, in the order of the file */
     size_t n, room;
     int64_t first_key;
     av_picture *shown; /* in the order of their times; av_index_finish makes it */

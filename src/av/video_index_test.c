@@ -33,6 +33,25 @@ static stk_err make(const made *list, size_t n, enum AVCodecID codec, av_index *
     return err ? err : av_index_finish(x);
 }
 
+/* Three parts of a picture, of which the first has the key flag. */
+static void a_gradual_refresh_is_no_key_frame(void)
+{
+    static uint8_t idr[] = {0, 0, 1, 0x65, 1},
+                   part[] = {0, 0, 1, 6, 6, 1, 0x60, 0x80, 0, 0, 1, 0x41};
+    av_index x = {.refresh = av_refresh_of(AV_CODEC_ID_H264, NULL, 0)};
+    AVPacket *packet = av_packet_alloc();
+    CHECK(packet);
+    for (int i = 0; i < 4; i++) {
+        *packet = (AVPacket){.pts = i, .dts = i, .flags = KEY, .data = part, .size = sizeof(part)};
+        if (i % 3 == 0) packet->data = idr, packet->size = sizeof(idr);
+        CHECK_EQ(av_index_add(&x, packet, AV_CODEC_ID_H264, true), STK_OK);
+        CHECK_EQ(x.list[i].key, (size_t)(i / 3 * 3));
+    }
+    *packet = (AVPacket){0};
+    av_packet_free(&packet);
+    av_index_fini(&x);
+}
+
 static void which_packet_and_where_it_begins(void)
 {
     static const size_t at[] = {0, 2, 1, 4, 3, 6, 5}, begin[] = {0, 0, 0, 0, 3, 3, 3};
@@ -89,5 +108,5 @@ static void memory_may_run_out(void)
     }
 }
 
-TESTS(TEST(which_packet_and_where_it_begins), TEST(what_times_do_not_tell),
-      TEST(what_is_no_picture), TEST(memory_may_run_out))
+TESTS(TEST(a_gradual_refresh_is_no_key_frame), TEST(which_packet_and_where_it_begins),
+      TEST(what_times_do_not_tell), TEST(what_is_no_picture), TEST(memory_may_run_out))

@@ -42,11 +42,13 @@ static stk_err prepare(stk_video_reader *r, const stk_decode_opts *opts, stk_dia
     stk_err err = mod_demuxer_codec(r->demuxer, r->stream, STK_MEDIA_VIDEO, &codec, diag);
     if (!err) err = mod_decoder_new(codec, &own, &r->decoder, diag);
     if (!err) {
+        const AVCodecParameters *par = codec->par;
+        r->index.refresh = av_refresh_of(par->codec_id, par->extradata, par->extradata_size);
         r->time_base = codec->time_base;
         stk_demuxer_select(r->demuxer, &r->stream, 1);
         stk_av_call call;
         stk_av_enter(&call, diag);
-        err = read_index(r, codec->par->codec_id, &call);
+        err = read_index(r, par->codec_id, &call);
         stk_av_leave(&call);
     }
     mod_av_codec_unref(&codec);

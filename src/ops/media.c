@@ -30,11 +30,7 @@ stk_err stk_media_open(const stk_item *item, size_t part, stk_media media, stk_m
 stk_err stk_media_begin(const stk_media_file *f, const stk_media_opts *opts, stk_packets **packets,
                         stk_decoder **decoder, stk_diag *diag)
 {
-    /* After a recovery point H.264 keeps frames back that are right where all they need is there.
-     */
-    static const char *const all[] = {"flags", "+output_corrupt", NULL};
     const stk_decode_opts how = {
-        .options = opts->window && f->info.media == STK_MEDIA_VIDEO ? all : NULL,
         .filter = opts->filter,
         .strict = opts->strict,
         .max_pixels = opts->max_pixels,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import io
+import re
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -313,3 +316,42 @@ def test_nothing_is_kept(clip):
     for _ in range(200):
         load_video(clip)
     assert resident() - before < 8 << 20
+
+
+SAYS = """
+import sys
+from stoker.io import *
+from stoker.io import utils
+path, threads, loud, streamed = sys.argv[1], *map(int, sys.argv[2:])
+if loud:
+    utils.set_ffmpeg_log_level(16)
+config = decode_config(decoder_options={"threads": str(threads)})
+try:
+    if streamed:
+        with Demuxer(path) as demuxer:
+            decoder = Decoder(demuxer.video_codec, decode_config=config, strict=True)
+            for packets in demuxer.streaming_demux(num_packets=1):
+                list(decoder.streaming_decode_packets(packets))
+            list(decoder.flush())
+    else:
+        decode_packets(demux_video(path), decode_config=config, strict=True)
+except stoker.CorruptError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("streamed", [0, 1])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_what_a_decoder_says_is_in_the_error_alone(tmp_path, threads, streamed):
+    """Its threads say it, perhaps while no call runs."""
+    path = make(tmp_path / "broken.mov", "-c:v", "png", seconds=0.4)
+    data = bytearray(path.read_bytes())
+    start = [i for i in range(len(data)) if data[i : i + 8] == b"\x89PNG\r\n\x1a\n"][5]
+    data[start : start + 30] = bytes(30)
+    path.write_bytes(data)
+    for loud in (0, 1):
+        line = [sys.executable, "-c", f"import stoker\n{SAYS}", path, *map(str, (threads, loud, streamed))]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=100, check=True)
+        assert re.search(r"packet \d cannot be decoded: .*\(\[png\] Invalid PNG signature", done.stdout)
+        assert ("Invalid PNG signature" in done.stderr) == bool(loud)
+        assert loud or not done.stderr

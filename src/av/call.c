@@ -1,6 +1,7 @@
 #include "av/call.h"
 
 #include <errno.h>
+#include <libavcodec/avcodec.h>
 #include <libavutil/error.h>
 #include <libavutil/log.h>
 #include <link.h>
@@ -19,8 +20,15 @@ static log_fn *const volatile
     *slot; /* libavutil's pointer to its callback; never changes once set */
 static atomic_bool loud;
 
-static pthread_mutex_t entering = PTHREAD_MUTEX_INITIALIZER;
-static unsigned inside; /* calls in progress; guarded by `entering` */
+enum {
+    MAX_PARENTS = 8,
+    MAX_AGE =
+        64, /* calls: an error is given as many packets after its words as there are threads */
+};
+
+static pthread_mutex_t entering = PTHREAD_MUTEX_INITIALIZER; /* guards these, and what they have */
+static unsigned inside;                                      /* calls in progress, and logs */
+static stk_av_log *logs;
 
 void stk_av_hide_passwords(char *text, bool cut)
 {
@@ -34,39 +42,95 @@ void stk_av_hide_passwords(char *text, bool cut)
     }
 }
 
-/* A line that FFmpeg puts together of several calls ends up as one. */
-static void keep(stk_av_call *call, void *ctx, const char *fmt, va_list args)
+/* --- what is logged --- */
+
+typedef struct line {
+    const char *from; /* NULL: nobody has a name */
+    char text[512];
+    bool ends;
+} line;
+
+static void format(line *l, void *ctx, const char *fmt, va_list args)
 {
-    char line[512];
     const AVClass *cls = ctx ? *(AVClass **)ctx : NULL;
-    const char *name = cls && cls->item_name ? cls->item_name(ctx) : NULL;
-    const int whole = vsnprintf(line, sizeof(line), fmt, args);
-    stk_av_hide_passwords(line, whole >= (int)sizeof(line));
-    size_t n = strlen(line);
-    const bool ends = n && line[n - 1] == '\n';
-    while (n && (line[n - 1] == '\n' || line[n - 1] == '\r')) line[--n] = '\0';
-    if (!n || strstr(call->lines, line)) return; /* the same again and again */
-    const size_t room = sizeof(call->lines) - call->used;
-    const bool begins = !call->used || call->lines[call->used - 1] == '\n';
-    const int wrote =
-        begins && name
-            ? snprintf(call->lines + call->used, room, "[%s] %s%s", name, line, ends ? "\n" : "")
-            : snprintf(call->lines + call->used, room, "%s%s", line, ends ? "\n" : "");
+    l->from = cls && cls->item_name ? cls->item_name(ctx) : NULL;
+    const int whole = vsnprintf(l->text, sizeof(l->text), fmt, args);
+    stk_av_hide_passwords(l->text, whole >= (int)sizeof(l->text));
+    size_t n = strlen(l->text);
+    l->ends = n && l->text[n - 1] == '\n';
+    while (n && (l->text[n - 1] == '\n' || l->text[n - 1] == '\r')) l->text[--n] = '\0';
+}
+
+/* A line that FFmpeg puts together of several calls ends up as one. */
+static void keep(char lines[STK_AV_LINES], size_t *used, const line *l)
+{
+    if (!*l->text || strstr(lines, l->text)) return; /* the same again and again */
+    const size_t room = STK_AV_LINES - *used;
+    const bool begins = !*used || lines[*used - 1] == '\n';
+    const char *end = l->ends ? "\n" : "";
+    const int wrote = begins && l->from
+                          ? snprintf(lines + *used, room, "[%s] %s%s", l->from, l->text, end)
+                          : snprintf(lines + *used, room, "%s%s", l->text, end);
     if (wrote > 0 && (size_t)wrote < room)
-        call->used += (size_t)wrote;
+        *used += (size_t)wrote;
     else
-        call->lines[call->used] = '\0'; /* does not fit: the first ones say most */
+        lines[*used] = '\0'; /* does not fit: the first ones say most */
+}
+
+/* Which codec logs: it, or what it is the parent of. */
+static const AVCodecContext *codec_of(const void *ctx)
+{
+    const AVClass *cls;
+    for (int depth = 0; depth < MAX_PARENTS && ctx && (cls = *(AVClass *const *)ctx); depth++) {
+        if (cls == avcodec_get_class()) return ctx;
+        const int at = cls->parent_log_context_offset;
+        ctx = at ? *(void *const *)((const char *)ctx + at) : NULL;
+    }
+    return NULL;
+}
+
+static stk_av_log *log_of_locked(const AVCodecContext *codec)
+{
+    stk_av_log *log = logs;
+    while (log && codec->opaque != log) log = log->next;
+    return log;
+}
+
+/* On a thread without a call.  False: it is none of ours. */
+static bool hear_codec(void *ctx, bool error, const char *fmt, va_list args)
+{
+    line l;
+    const AVCodecContext *codec = codec_of(ctx);
+    if (!codec || !codec->opaque) return false;
+    if (error) format(&l, ctx, fmt, args);
+    pthread_mutex_lock(&entering);
+    stk_av_log *log = log_of_locked(codec);
+    if (log && error) {
+        keep(log->lines, &log->used, &l);
+        log->age = 0;
+    }
+    pthread_mutex_unlock(&entering);
+    return log != NULL;
 }
 
 static void hear(void *ctx, int level, const char *fmt, va_list args)
 {
     stk_av_call *call = current;
+    const bool error = level <= AV_LOG_ERROR && level >= 0;
+    bool ours = call != NULL;
     va_list again;
     va_copy(again, args);
-    if (call && level <= AV_LOG_ERROR && level >= 0) keep(call, ctx, fmt, again);
+    if (!call) {
+        ours = hear_codec(ctx, error, fmt, again);
+    }
+    else if (error) {
+        line l;
+        format(&l, ctx, fmt, again);
+        keep(call->lines, &call->used, &l);
+    }
     va_end(again);
     log_fn *next = atomic_load_explicit(&others, memory_order_acquire);
-    const bool pass = !call || atomic_load_explicit(&loud, memory_order_relaxed);
+    const bool pass = !ours || atomic_load_explicit(&loud, memory_order_relaxed);
     if (pass && next) next(ctx, level, fmt, args);
 }
 
@@ -122,6 +186,7 @@ static void begin_in_child(void)
     pthread_mutex_init(&entering, NULL);
     inside = 0;
     for (const stk_av_call *call = current; call; call = call->outer) inside++;
+    for (const stk_av_log *log = logs; log; log = log->next) inside++;
 }
 
 void stk_av_call_start(void)
@@ -139,31 +204,92 @@ void stk_av_call_start(void)
     if (slot) av_log_set_callback(atomic_load_explicit(&others, memory_order_relaxed));
 }
 
+static void begin_locked(void)
+{
+    inside++;
+    log_fn *there = slot ? *slot : hear;
+    if (there == hear) return;
+    /* The first call, or somebody has put theirs in meanwhile. */
+    atomic_store_explicit(&others, there, memory_order_release);
+    av_log_set_callback(hear);
+}
+
+static void end_locked(void)
+{
+    if (--inside == 0 && slot && *slot == hear)
+        av_log_set_callback(atomic_load_explicit(&others, memory_order_acquire));
+}
+
+static void forget_locked(stk_av_log *log)
+{
+    log->lines[log->used = 0] = '\0';
+}
+
 void stk_av_enter(stk_av_call *call, stk_diag *diag)
 {
     call->outer = current;
     call->diag = diag;
+    call->log = NULL;
     call->used = 0;
     call->lines[0] = '\0';
     current = call;
-    if (!slot) return;
     pthread_mutex_lock(&entering);
-    inside++;
-    log_fn *there = *slot;
-    if (there != hear) { /* the first call, or somebody has put theirs in meanwhile */
-        atomic_store_explicit(&others, there, memory_order_release);
-        av_log_set_callback(hear);
-    }
+    begin_locked();
     pthread_mutex_unlock(&entering);
 }
 
 void stk_av_leave(stk_av_call *call)
 {
     current = call->outer;
-    if (!slot) return;
     pthread_mutex_lock(&entering);
-    if (--inside == 0 && *slot == hear)
-        av_log_set_callback(atomic_load_explicit(&others, memory_order_acquire));
+    if (call->log && ++call->log->age > MAX_AGE) forget_locked(call->log);
+    end_locked();
+    pthread_mutex_unlock(&entering);
+}
+
+void stk_av_log_start(stk_av_log *log, AVCodecContext *codec)
+{
+    codec->opaque = log;
+    log->on = true;
+    pthread_mutex_lock(&entering);
+    log->next = logs;
+    logs = log;
+    begin_locked();
+    pthread_mutex_unlock(&entering);
+}
+
+void stk_av_log_stop(stk_av_log *log)
+{
+    for (stk_av_call *call = current; call; call = call->outer)
+        if (call->log == log) call->log = NULL; /* which may be freed before the call is left */
+    if (!log->on) return;
+    log->on = false;
+    pthread_mutex_lock(&entering);
+    stk_av_log **at = &logs;
+    while (*at != log) at = &(*at)->next;
+    *at = log->next;
+    end_locked();
+    pthread_mutex_unlock(&entering);
+}
+
+void stk_av_call_hears(stk_av_call *call, stk_av_log *log)
+{
+    call->log = log;
+}
+
+/* The call has the lines of its codec's threads. */
+static void take_log(stk_av_call *call)
+{
+    line l = {.ends = true};
+    stk_av_log *log = call->log;
+    pthread_mutex_lock(&entering);
+    for (const char *at = log->lines; *at;) {
+        const size_t n = strcspn(at, "\n");
+        snprintf(l.text, sizeof(l.text), "%.*s", (int)n, at);
+        keep(call->lines, &call->used, &l);
+        at += n + (at[n] == '\n');
+    }
+    forget_locked(log);
     pthread_mutex_unlock(&entering);
 }
 
@@ -209,6 +335,7 @@ static stk_err code_of(int rc)
 static void add(stk_av_call *call, const char *words)
 {
     if (!call->diag) return;
+    if (call->log) take_log(call);
     char *text = call->diag->text;
     const size_t room = sizeof(call->diag->text);
     size_t n = strlen(text);

@@ -322,6 +322,7 @@ static stk_err next_clip(stk_video_plan *p, stk_spec *spec, stk_buffer **out, st
     stk_av_call call;
     if (c->mem) set_kept(p, p->kept - c->n * c->each); /* it waits no more */
     stk_av_enter(&call, diag);
+    stk_av_call_hears(&call, &p->reader->decoder->log);
     stk_err err = fill(p, &call);
     stk_av_leave(&call);
     if (!err) err = array_spec(c, spec, &bytes);

@@ -38,7 +38,10 @@ static stk_err open_codec(stk_decoder *d, const stk_av_codec *codec, const stk_d
     AVDictionary *options = NULL;
     for (const char *const *o = opts->options; o && *o && rc >= 0; o += 2)
         rc = av_dict_set(&options, o[0], o[1], 0);
+    stk_av_log_start(&d->log, d->context);
+    stk_av_call_hears(call, &d->log);
     if (rc >= 0) rc = avcodec_open2(d->context, decoder, &options);
+    if (d->context->thread_count == 1) stk_av_log_stop(&d->log);
     d->effort = d->context->skip_frame;
     d->flags = d->context->flags;
     const AVDictionaryEntry *unknown = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
@@ -117,6 +120,7 @@ void mod_decoder_free(stk_decoder **pd)
     av_filter_fini(&d->filter);
     av_scale_fini(&d->scale);
     avcodec_free_context(&d->context);
+    stk_av_log_stop(&d->log);
     av_packet_free(&d->packet);
     av_frame_free(&d->frame);
     stk_free(d->filter_text);
@@ -212,6 +216,7 @@ static stk_err decode_part(stk_decoder *d, const part *p, stk_frames **out, stk_
     if (err) return stk_diag_set(diag, err, "no memory for frames");
     stk_av_call call;
     stk_av_enter(&call, &d->late_diag);
+    stk_av_call_hears(&call, &d->log);
     err = decode(d, p, *out, &call);
     const stk_err joined = av_join_end(&d->join, *out, &call); /* what came before an error, too */
     if (!err) err = joined;
@@ -270,6 +275,7 @@ stk_err mod_decoder_pick(stk_decoder *d, const stk_packets *packets, const size_
     if (!err) {
         stk_av_call call;
         stk_av_enter(&call, diag);
+        stk_av_call_hears(&call, &d->log);
         d->late = STK_OK;
         stk_decoder_pop_all(d);
         err = stk_decoder_collect(d, packets, indices, n, *out, &call);
@@ -289,6 +295,7 @@ stk_err mod_decoder_fill(stk_decoder *d, const stk_packets *packets,
     if (err) return err;
     stk_av_call call;
     stk_av_enter(&call, diag);
+    stk_av_call_hears(&call, &d->log);
     d->late = STK_OK;
     stk_decoder_pop_all(d);
     err = stk_decoder_write(d, packets, wanted, dst, size, &call);

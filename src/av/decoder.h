@@ -27,6 +27,7 @@ struct stk_decoder {
 
     atomic_size_t failed_ever; /* packets; written by who has `busy` */
     atomic_flag busy;          /* guards everything below */
+    stk_av_log log;            /* of the context's threads */
     AVCodecContext *context;
     AVPacket *packet;
     AVFrame *frame;

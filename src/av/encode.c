@@ -181,6 +181,7 @@ static stk_err encode(stk_encoder *e, const stk_frames *frames, bool flush, stk_
     const bool audio = e->media == STK_MEDIA_AUDIO;
     stk_err err = check(e, frames, call);
     if (err) return err;
+    stk_av_call_hears(call, &e->log);
     err = stk_packets_make(e->media, e->codec, e->context->time_base, NULL, e->context->codec->name,
                            out);
     if (err) return no_memory(call);

@@ -178,6 +178,8 @@ static stk_err open_codec(stk_encoder *e, const stk_encode_opts *o, stk_av_call 
     AVDictionary *options = NULL;
     const char *name = e->context->codec->name; /* which a failure takes from the context */
     int rc = stk_av_options(o->options, &options);
+    stk_av_log_start(&e->log, e->context);
+    stk_av_call_hears(call, &e->log);
     if (rc >= 0) rc = open_at_same_priority(e->context, &options);
     const AVDictionaryEntry *unknown = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
     stk_err err = STK_OK;
@@ -248,6 +250,7 @@ void mod_encoder_free(stk_encoder **pe)
     stk_av_call call;
     stk_av_enter(&call, NULL);
     avcodec_free_context(&e->context);
+    stk_av_log_stop(&e->log);
     av_packet_free(&e->packet);
     av_frame_free(&e->frame);
     av_audio_fifo_free(e->fifo);

@@ -17,6 +17,7 @@ struct stk_encoder {
     stk_av_codec *codec; /* what its packets are of */
 
     atomic_flag busy; /* guards everything below */
+    stk_av_log log; /* of the context's threads, which some encoders have whatever they are told */
     AVCodecContext *context;
     AVPacket *packet;
     AVFrame *frame;

@@ -185,6 +185,24 @@ def test_storage(clip):
         convert_frames(decode_packets(demux_video(clip)), bytearray(10))
 
 
+def test_frames_are_still_there_where_it_fails(clip):
+    frames = decode_packets(demux_video(clip))
+    expected = np.asarray(convert_frames(frames.clone()))
+    other = decode_packets(demux_video(clip), "scale=w=32:h=24")
+    for fails, error in (
+        (lambda: convert_frames(frames, cpu_storage(10)), ValueError),
+        (lambda: convert_frames([frames, other]), stoker.InvalidArgumentError),
+        (lambda: convert_frames([other, frames, frames]), TypeError),  # consumed by the one before
+    ):
+        with pytest.raises(error):
+            fails()
+        assert len(frames) == len(other) == len(expected)
+    np.testing.assert_array_equal(np.asarray(convert_frames(frames)), expected)
+    with pytest.raises(TypeError, match="consumed"):
+        convert_frames([other, frames])
+    assert len(other) == len(expected)
+
+
 FORMATS = "rgb24 bgr24 rgba gray yuv420p yuv444p nv12 yuv420p10le p010le gbrp gbrpf32le gray16le rgb48le yuyv422".split()
 
 

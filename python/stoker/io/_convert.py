@@ -80,7 +80,7 @@ def cpu_storage(size: int, pin_memory: bool = False) -> CPUStorage:
 
 
 def convert_frames(frames: Frames | Sequence[Frames], storage: StorageType | None = None) -> CPUBuffer:
-    """Frames, which are consumed, as one contiguous array in the memory of the CPU.
+    """Frames, which are consumed unless it fails, as one contiguous array in the memory of the CPU.
 
     Audio is (channels, time) if its format is planar ("fltp"), and (time, channels) if not; an image is (height,
     width, components), (planes, height, width) or, where planes differ in size ("yuv420p", "nv12"), (1, rows,
@@ -100,8 +100,15 @@ def convert_frames(frames: Frames | Sequence[Frames], storage: StorageType | Non
         if not isinstance(one, Frames):
             raise TypeError(f"expected frames, not {type(one).__name__}")
     memory = _memory(storage)
-    handles = tuple(one._take() for one in several)
-    return _stoker.av_convert(handles, not single, memory)
+    taken: list[tuple[Frames, _stoker.AvHandle]] = []
+    try:
+        for one in several:
+            taken.append((one, one._take()))
+        return _stoker.av_convert(tuple(handle for _, handle in taken), not single, memory)
+    except BaseException:
+        for one, handle in taken:
+            one._give_back(handle)
+        raise
 
 
 def _memory(storage: StorageType | None) -> CPUBuffer | memoryview | None:

@@ -341,6 +341,13 @@ def test_image_batch(tmp_path):
         load_image_batch([bad], width=32, height=24, strict=False)
     with pytest.raises(ValueError, match="srcs"):
         load_image_batch([], width=32, height=24)
+    for several in ((path for path in paths), tuple(paths), np.array([str(path) for path in paths])):
+        np.testing.assert_array_equal(np.asarray(load_image_batch(several, width=32, height=24)), batch)
+    for one in (paths[0], str(paths[0]), paths[0].read_bytes(), bytearray(paths[0].read_bytes()), 1):
+        with pytest.raises(TypeError):
+            load_image_batch(one, width=32, height=24)
+    with pytest.raises(TypeError, match="srcs must be several sources"):
+        load_image_batch(str(paths[0]), width=32, height=24)
     storage = cpu_storage(batch.nbytes)
     np.testing.assert_array_equal(
         np.asarray(load_image_batch(paths, width=32, height=24, storage=storage)), batch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from .._check import flag
 from ._convert import convert_frames
@@ -93,7 +93,7 @@ def _decode_one(
 
 
 def load_image_batch(
-    srcs: Sequence[SourceType],
+    srcs: Iterable[SourceType],
     *,
     width: int | None,
     height: int | None,
@@ -108,11 +108,14 @@ def load_image_batch(
     """Images as one array: by default uint8, (images, height, width, 3), scaled with black bars.
 
     The images are decoded by as many threads as there are processors.
-    srcs: at least one.  filter_desc: instead of what width, height and pix_fmt say.
+    srcs: at least one, in whatever can be iterated.  filter_desc: instead of what width, height and pix_fmt say.
     storage: see `convert_frames`.
     strict: an image that cannot be decoded raises its error; otherwise it is left out and logged, unless none is left.
     """
     no_device(device_config)
+    if isinstance(srcs, (str, bytes, bytearray, memoryview, os.PathLike)):
+        raise TypeError(f"srcs must be several sources, as a list, not one {type(srcs).__name__}")
+    srcs = list(srcs)
     if not srcs:
         raise ValueError("srcs: there is no image to load")
     desc = filter_desc

@@ -10,6 +10,7 @@ import pytest
 
 import stoker
 from stoker.io import (
+    ArrayInterface,
     CPUBuffer,
     convert_frames,
     cpu_storage,
@@ -183,6 +184,27 @@ def test_storage(clip):
         cpu_storage(10, pin_memory=True)
     with pytest.raises(ValueError, match="the storage has 10 bytes"):
         convert_frames(decode_packets(demux_video(clip)), bytearray(10))
+
+
+def test_storage_is_an_array(clip):
+    storage = cpu_storage(2**16)
+    assert isinstance(storage, ArrayInterface)
+    view = to_numpy(storage)
+    assert (view.shape, view.dtype, view.flags.writeable) == ((2**16,), np.uint8, True)
+    assert storage.__array_interface__ == {**view.__array_interface__, "strides": None}
+    image = to_numpy(convert_frames(decode_packets(demux_image(clip)), storage))
+    assert image.ctypes.data == view.ctypes.data
+    np.testing.assert_array_equal(view[: image.nbytes], image.reshape(-1))
+    np.testing.assert_array_equal(np.from_dlpack(storage), view)
+    del storage
+    gc.collect()
+    np.testing.assert_array_equal(view[: image.nbytes], image.reshape(-1))
+
+
+def test_storage_is_a_tensor():
+    torch_module()
+    storage = cpu_storage(10)
+    assert to_torch(storage).data_ptr() == to_numpy(storage).ctypes.data
 
 
 def test_frames_are_still_there_where_it_fails(clip):

@@ -46,7 +46,10 @@ class CUDAArrayInterface(Protocol):
 
 
 class CPUStorage:
-    """Memory that `convert_frames` writes into, as often as wanted; each time what is there is overwritten."""
+    """Memory that `convert_frames` writes into, as often as wanted; each time what is there is overwritten.
+
+    It is an array of uint8 itself, to `to_numpy` and the others.
+    """
 
     __slots__ = ("_memory",)
 
@@ -57,6 +60,19 @@ class CPUStorage:
     def size(self) -> int:
         """Bytes."""
         return self._memory.nbytes
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self._memory.__array_interface__
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self._memory.__array__(dtype, copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._memory.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._memory.__dlpack_device__()
 
     def __repr__(self) -> str:
         return f"CPUStorage({self.size})"

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import stoker
+from stoker import PipelineBuilder, ops, source
 from stoker.io import (
+    Decoder,
     Demuxer,
     convert_frames,
     decode_config,
@@ -164,8 +166,73 @@ def test_a_stream_without_its_first_key_frame(tmp_path):
     path = make(tmp_path / "clip.ts", "-c:v", "mpeg2video", "-g", "10")
     packet, data = 188, path.read_bytes()
     late = data[: 3 * packet] + data[8 * packet :]
-    frames = decode_packets(demux_video(late))
-    assert 0 < len(frames) <= 50
+    packets = demux_video(late)
+    n = len(packets)
+    with pytest.raises(stoker.CorruptError):
+        decode_packets(packets.clone(), strict=True)
+    frames = decode_packets(packets)
+    assert frames.num_failed > 0 and len(frames) + frames.num_failed == n
+
+
+LOSING = {
+    "h264.mkv": ["-c:v", "libx264", "-g", "10", "-bf", "2", "-pix_fmt", "yuv420p"],
+    "h264.mp4": ["-c:v", "libx264", "-g", "10", "-bf", "2", "-pix_fmt", "yuv420p"],
+    "mpeg2.mkv": ["-c:v", "mpeg2video", "-g", "10", "-bf", "0"],
+    "mpeg4.mp4": ["-c:v", "mpeg4", "-g", "10"],
+    "vp9.mkv": ["-c:v", "libvpx-vp9", "-g", "10"],
+}
+
+
+def lose(path, lost, *args):
+    """The same video without some packets."""
+    whole = make(path.with_stem("whole"), *args)
+    ffmpeg("-i", whole, "-c", "copy", "-bsf:v", f"noise=drop={'+'.join(f'eq(n,{n})' for n in lost)}".replace(",", r"\,"), path)
+    return path
+
+
+@pytest.mark.parametrize("name", LOSING)
+def test_a_first_key_frame_that_is_lost(tmp_path, name):
+    packets = demux_video(lose(tmp_path / name, [0], *LOSING[name]))
+    n = len(packets)
+    frames = decode_packets(packets)
+    assert len(frames) + frames.num_failed >= n
+
+
+def test_key_frames_that_are_lost(tmp_path, caplog):
+    """FFmpeg leaves out what refers to them, and says nothing."""
+    path = lose(tmp_path / "clip.mkv", [10, 20], *LOSING["h264.mkv"])
+    frames = decode_packets(demux_video(path))
+    assert 20 < len(frames) < 48 and len(frames) + frames.num_failed == 48
+    assert f"{frames.num_failed} packets could not be decoded" in caplog.text
+    for broken in (
+        lambda: decode_packets(demux_video(path), strict=True),
+        lambda: load_video(path, strict=True),
+        lambda: load_video(path, (0.44, 0.8), strict=True),
+        lambda: list(streamed(path, strict=True)),
+    ):
+        with pytest.raises(stoker.CorruptError, match="packets gave no picture|none of"):
+            broken()
+    assert load_video(path, (0, 0.36), strict=True).shape[0] == 9
+    parts = list(streamed(path))
+    assert sum(map(len, parts)) == len(frames)
+    assert sum(part.num_failed for part in parts) == frames.num_failed
+
+
+def streamed(path, strict=False):
+    with Demuxer(path) as demuxer:
+        decoder = Decoder(demuxer.video_codec, strict=strict)
+        for packets in demuxer.streaming_demux(num_packets=5):
+            yield from decoder.streaming_decode_packets(packets)
+        yield from decoder.flush()
+
+
+def test_clips_of_key_frames_that_are_lost(tmp_path):
+    path = lose(tmp_path / "clip.mkv", [10, 20], *LOSING["h264.mkv"])
+    for place, failed in (("start", 0), ("middle", 1)):
+        builder = PipelineBuilder().add_source(source.List(video=[path], files=["video"])).pipe(ops.read())
+        builder.pipe(ops.decode_video(5, size=(24, 32), where=place), on_error="skip")
+        pipeline = builder.batch(1).add_sink(1).build(num_threads=1)
+        assert len(list(pipeline)) == 1 - failed
 
 
 def test_a_codec_that_is_not_there(tmp_path):

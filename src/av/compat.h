@@ -45,6 +45,13 @@
 #define compat_duration(frame) ((frame)->pkt_duration)
 #endif
 
+/* 6.1: frames have a flag for it. */
+#ifdef AV_FRAME_FLAG_INTERLACED
+#define compat_interlaced(frame) (((frame)->flags & AV_FRAME_FLAG_INTERLACED) != 0)
+#else
+#define compat_interlaced(frame) ((frame)->interlaced_frame != 0)
+#endif
+
 /* 7.0: the filter scale looks at where chroma lies, which av_scale does not. */
 #define COMPAT_SCALE_ALONE (LIBAVFILTER_VERSION_MAJOR < 10)
 

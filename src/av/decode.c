@@ -89,6 +89,7 @@ static stk_err make(stk_decoder *d, const stk_av_codec *codec, const stk_decode_
     stk_av_call call;
     stk_av_enter(&call, diag);
     const stk_err err = open_codec(d, codec, opts, &call);
+    if (!err) av_due_init(&d->due, d->context);
     if (!err) stk_decoder_begin(d);
     stk_av_leave(&call);
     return err;

@@ -9,6 +9,7 @@
 #ifndef STK_AV_DECODER_H
 #define STK_AV_DECODER_H
 
+#include "av/due.h"
 #include "av/filter.h"
 #include "av/join.h"
 #include "av/packet_list.h"
@@ -49,6 +50,8 @@ struct stk_decoder {
     int64_t first, end;    /* the window of the packets that are decoded, in time_base */
     stk_ratio start;       /* the same as `first`, where it is not INT64_MIN */
     int64_t next;          /* when the next frame begins, where the stream does not say */
+    av_due due;            /* pictures of the packets that waited */
+    int64_t time;          /* of the packet of `frame`; AV_NOPTS_VALUE: not known */
     size_t given;          /* frames, since it began */
     size_t failed, worked; /* packets */
     stk_diag why;          /* of the first packet that failed */

@@ -35,6 +35,7 @@ void stk_decoder_restart(stk_decoder *d)
     drop_stale(d);
     d->sent = d->draining = false;
     d->drain_errors = 0;
+    av_due_begin(&d->due);
 }
 
 void stk_decoder_begin(stk_decoder *d)
@@ -67,6 +68,22 @@ static stk_err note(stk_decoder *d, int rc, const char *why, stk_av_call *call)
     }
     if (!d->failed++) d->why = here;
     atomic_fetch_add_explicit(&d->failed_ever, 1, memory_order_relaxed);
+    return STK_OK;
+}
+
+/* Pictures that did not come, when all that was sent is out. */
+static stk_err note_missing(stk_decoder *d, stk_av_call *call)
+{
+    static const char why[] =
+        "gave no picture: they refer to others that are not there, as after a "
+        "key frame that was lost, or are damaged";
+    const size_t n = av_due_end(&d->due), all = d->failed + d->worked;
+    if (!n) return STK_OK;
+    if (d->strict) return stk_av_say(call, STK_ECORRUPT, "%zu of %zu packets %s", n, all, why);
+    if (!d->failed) stk_diag_set(&d->why, STK_ECORRUPT, "%zu of %zu packets %s", n, all, why);
+    d->failed += n;
+    d->worked -= n < d->worked ? n : d->worked;
+    atomic_fetch_add_explicit(&d->failed_ever, n, memory_order_relaxed);
     return STK_OK;
 }
 
@@ -153,6 +170,15 @@ void stk_decoder_set_window(stk_decoder *d, const stk_packets *packets)
     d->end = stk_ticks(packets->window.end, d->time_base);
 }
 
+static stk_err send_waiting(stk_decoder *d, const AVPacket *p, stk_av_call *call)
+{
+    const size_t failed = d->failed;
+    const bool wanted = p->pts >= d->first && p->pts < d->end && d->effort <= AVDISCARD_DEFAULT;
+    const stk_err err = stk_decoder_send(d, p, call);
+    if (!err && d->failed == failed) av_due_sent(&d->due, p, wanted);
+    return err;
+}
+
 /* STK_EAGAIN: none waits. */
 static stk_err send_next(stk_decoder *d, stk_av_call *call)
 {
@@ -161,7 +187,7 @@ static stk_err send_next(stk_decoder *d, stk_av_call *call)
         if (!packets || (d->at == 0 && !follows(d, packets)))
             return stk_decoder_send(d, NULL, call);
         if (d->at == 0) stk_decoder_set_window(d, packets);
-        if (d->at < packets->n) return stk_decoder_send(d, packets->list[d->at++], call);
+        if (d->at < packets->n) return send_waiting(d, packets->list[d->at++], call);
         stk_decoder_pop(d);
     }
     return STK_EAGAIN;
@@ -186,6 +212,7 @@ static bool inside(stk_decoder *d)
 {
     AVFrame *f = d->frame;
     const bool audio = d->media == STK_MEDIA_AUDIO;
+    d->time = f->pts;
     if (f->best_effort_timestamp != AV_NOPTS_VALUE) f->pts = f->best_effort_timestamp;
     if (f->pts == AV_NOPTS_VALUE) f->pts = d->next;
     int64_t lasts = compat_duration(f);
@@ -209,6 +236,7 @@ stk_err stk_decoder_receive(stk_decoder *d, stk_av_call *call)
         if (rc < 0) {
             const stk_err err = note(d, rc, "", call);
             if (err) return err;
+            av_due_failed(&d->due);
             if (!d->draining) return STK_EAGAIN;
             if (d->drain_errors++ >= MAX_DRAIN_ERRORS) return STK_EEND;
         }
@@ -223,7 +251,11 @@ stk_err stk_decoder_frame(stk_decoder *d, stk_av_call *call)
 {
     for (;;) {
         stk_err err = stk_decoder_receive(d, call);
+        if (!err) av_due_came(&d->due, d->time, compat_interlaced(d->frame));
         if (err == STK_EEND) {
+            err = note_missing(d, call);
+            if (err) return err;
+            err = STK_EEND;
             if (!d->num_waiting) return STK_EAGAIN;
             if (!d->waiting[0]) return STK_EEND;
             stk_decoder_restart(d); /* for packets of another window */

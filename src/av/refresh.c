@@ -6,6 +6,7 @@ enum {
     NAL_SLICE = 1,
     NAL_IDR = 5,
     NAL_SEI = 6,
+    HEVC_NAL_VCL = 32, /* types below are slices */
     SEI_RECOVERY_POINT = 6,
     MAX_COUNT = 1 << 16, /* of pictures: H.264 numbers no more than that */
 };
@@ -16,8 +17,9 @@ typedef struct unit {
 
 av_refresh av_refresh_of(enum AVCodecID codec, const uint8_t *extradata, int size)
 {
-    av_refresh r = {.told = codec == AV_CODEC_ID_H264};
-    if (extradata && size > 4 && extradata[0] == 1) r.lengths = (extradata[4] & 3) + 1;
+    av_refresh r = {.told = codec == AV_CODEC_ID_H264, .hevc = codec == AV_CODEC_ID_HEVC};
+    const int at = r.hevc ? 21 : 4; /* of avcC and hvcC */
+    if (extradata && size > at && extradata[0] == 1) r.lengths = (extradata[at] & 3) + 1;
     return r;
 }
 
@@ -158,4 +160,15 @@ bool av_refresh_next(av_refresh *r, const AVPacket *packet)
         r->left = count(r, packet);
     }
     return !r->left;
+}
+
+bool av_has_slice(const av_refresh *r, const AVPacket *packet)
+{
+    unit rest = {packet->data, packet->data + packet->size}, u;
+    while (packet->size > 0 && next_unit(r, &rest, &u)) {
+        const int type = *u.at & 31;
+        if (r->hevc ? (*u.at >> 1 & 63) < HEVC_NAL_VCL : type >= NAL_SLICE && type <= NAL_IDR)
+            return true;
+    }
+    return false;
 }

@@ -18,7 +18,8 @@
 #include "av/compat.h"
 
 typedef struct av_refresh {
-    bool told;   /* by packets of this codec */
+    bool told; /* by packets of this codec: H.264 */
+    bool hevc;
     int lengths; /* bytes of the size before each unit; 0: start codes */
     bool second; /* the first refresh is behind */
     int left;    /* pictures that others refer to, until they are complete */
@@ -32,5 +33,8 @@ bool av_refresh_begin(av_refresh *r, const AVPacket *key);
 
 /* The packet that is decoded next.  Whether what is shown from it on is complete. */
 bool av_refresh_next(av_refresh *r, const AVPacket *packet);
+
+/* Whether a packet of H.264 or HEVC holds a part of a picture at least. */
+bool av_has_slice(const av_refresh *r, const AVPacket *packet);
 
 #endif /* STK_AV_REFRESH_H */

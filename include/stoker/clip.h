@@ -28,6 +28,7 @@ typedef struct stk_audio_opts {
     stk_where where;
     const char *mask; /* what the part is called that the op adds; NULL: "mask"; "": it adds none */
     size_t max_bytes; /* of one array, and of what is decoded for it; 0: 1 GiB */
+    uint32_t parts;   /* bit i: part i is decoded, others stay as they are; 0: all */
     bool lenient;     /* decode_audio: packets that cannot be decoded are left out, else it fails */
 } stk_audio_opts;
 
@@ -51,7 +52,7 @@ typedef struct stk_video_opts {
     int32_t stride;         /* from one frame of a clip to the next; 0: 1 */
     stk_where where;        /* all, with `frames`: spread evenly over the file, no stride */
     bool repeat;            /* the last frame, where a file is too short; else that fails */
-    stk_image_opts picture; /* all but quality, parts and max_side */
+    stk_image_opts picture; /* all but quality, max_side, nearest and gray parts */
     size_t max_bytes;       /* of one array, and of what is decoded for it; 0: 1 GiB */
 } stk_video_opts;
 

@@ -49,6 +49,11 @@ typedef struct stk_op_class {
                       stk_item *out, stk_diag *diag);
     void (*expand_end)(const void *params, void *cursor);
 
+    /* Bit i: `run` makes part i an array, and leaves the others as they are, for another op.  The
+     * engine has all parts decoded once, before what takes arrays.  Only where `in` is bytes and
+     * `out` arrays; 0, or NULL: all parts. */
+    uint32_t (*takes)(const void *params);
+
     /* The array that `part` will be, where that is known beforehand: what lets it be made in
      * its slot of the batch.  NULL: never known. */
     void (*spec)(const void *params, size_t part, stk_spec *out);

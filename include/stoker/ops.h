@@ -54,6 +54,7 @@ typedef struct stk_image_opts {
     bool ignore_orientation; /* true: EXIF's, or a video's, is not applied */
     uint32_t nearest_parts;  /* bit i: part i is resampled with NEAREST whatever `filter` (masks) */
     uint32_t gray_parts;     /* bit i: part i is decoded to one channel (masks) */
+    uint32_t parts;          /* bit i: part i is decoded, others stay as they are; 0: all */
     int64_t max_pixels;      /* of the encoded image; 0: 178,956,970 (as Pillow's limit) */
     int32_t max_side;        /* of either side; 0: 65,500 */
 } stk_image_opts;
@@ -63,9 +64,13 @@ typedef struct stk_image_opts {
  * are recognised by content.  All parts of a sample get the same geometry. */
 STK_API stk_op *stk_op_decode_image(const stk_image_opts *opts, stk_diag *diag);
 
+typedef struct stk_npy_opts {
+    uint32_t parts; /* as in stk_image_opts */
+} stk_npy_opts;
+
 /* load_npy: bytes of a NumPy file to its array, a view of them, of any type that stk_dtype names,
  * in this machine's order of bytes.  All arrays of a batch have one shape. */
-STK_API stk_op *stk_op_load_npy(stk_diag *diag);
+STK_API stk_op *stk_op_load_npy(const stk_npy_opts *opts, stk_diag *diag);
 
 typedef enum stk_layout {
     STK_LAYOUT_NHWC = 0,

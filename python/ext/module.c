@@ -17,7 +17,7 @@ static PyMethodDef functions[] = {
     FUNCTION(shards_source, PyDoc_STR("A Source; use stoker.source.Tar or Zip.")),
     FUNCTION(op_read, PyDoc_STR("An Op; use stoker.ops.read.")),
     FUNCTION(op_decode_image, PyDoc_STR("An Op; use stoker.ops.decode_image.")),
-    {"op_load_npy", ext_op_load_npy, METH_NOARGS, PyDoc_STR("An Op; use stoker.ops.load_npy.")},
+    FUNCTION(op_load_npy, PyDoc_STR("An Op; use stoker.ops.load_npy.")),
     FUNCTION(op_normalize, PyDoc_STR("An Op; use stoker.ops.normalize.")),
     FUNCTION(op_decode_wav, PyDoc_STR("An Op; use stoker.ops.decode_wav.")),
     FUNCTION(op_decode_audio, PyDoc_STR("An Op; use stoker.ops.decode_audio.")),

@@ -44,11 +44,14 @@ PyObject *ext_op_read(PyObject *module, PyObject *args, PyObject *kwargs)
     return ext_op_give(module, &core, &diag);
 }
 
-PyObject *ext_op_load_npy(PyObject *module, PyObject *unused)
+PyObject *ext_op_load_npy(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    (void)unused;
+    static char *names[] = {"parts", NULL};
+    stk_npy_opts opts = {0};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "I:op_load_npy", names, &opts.parts))
+        return NULL;
     stk_diag diag = {0};
-    stk_op *core = stk_op_load_npy(&diag);
+    stk_op *core = stk_op_load_npy(&opts, &diag);
     return ext_op_give(module, &core, &diag);
 }
 
@@ -88,6 +91,7 @@ bool ext_image_opts(PyObject *kwargs, stk_image_opts *opts)
                             "ignore_orientation",
                             "nearest_parts",
                             "gray_parts",
+                            "parts",
                             "max_pixels",
                             "max_side",
                             NULL};
@@ -98,10 +102,10 @@ bool ext_image_opts(PyObject *kwargs, stk_image_opts *opts)
     const int ok =
         none &&
         PyArg_ParseTupleAndKeywords(
-            none, kwargs, "$iiUUUUd(dd)(dd)ipIILi:image options", names, &opts->width,
+            none, kwargs, "$iiUUUUd(dd)(dd)ipIIILi:image options", names, &opts->width,
             &opts->height, &crop, &filter, &quality, &color, &opts->flip, &opts->scale[0],
             &opts->scale[1], &opts->ratio[0], &opts->ratio[1], &opts->resize, &ignore_orientation,
-            &opts->nearest_parts, &opts->gray_parts, &max_pixels, &opts->max_side);
+            &opts->nearest_parts, &opts->gray_parts, &opts->parts, &max_pixels, &opts->max_side);
     Py_XDECREF(none);
     if (!ok) return false;
 

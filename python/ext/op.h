@@ -11,7 +11,7 @@ bool ext_image_opts(PyObject *kwargs, stk_image_opts *opts);
 
 PyObject *ext_op_read(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_op_decode_image(PyObject *module, PyObject *args, PyObject *kwargs);
-PyObject *ext_op_load_npy(PyObject *module, PyObject *unused);
+PyObject *ext_op_load_npy(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_op_normalize(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *ext_decode_image(PyObject *module, PyObject *args, PyObject *kwargs);
 

@@ -9,15 +9,15 @@ static const char *const places[] = {"start", "middle", "random", "all", NULL};
 /* Parses into *o, whose name is borrowed from the arguments. */
 static bool audio_opts(PyObject *args, PyObject *kwargs, stk_audio_opts *o)
 {
-    static char *names[] = {"seconds", "sample_rate", "channels", "where",
-                            "mask",    "max_bytes",   "lenient",  NULL};
+    static char *names[] = {"seconds",   "sample_rate", "channels", "where", "mask",
+                            "max_bytes", "parts",       "lenient",  NULL};
     PyObject *where;
     int lenient;
     Py_ssize_t max_bytes;
     *o = (stk_audio_opts){0};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "diiUynp:audio options", names, &o->seconds,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "diiUynIp:audio options", names, &o->seconds,
                                      &o->sample_rate, &o->channels, &where, &o->mask, &max_bytes,
-                                     &lenient))
+                                     &o->parts, &lenient))
         return false;
     const int chosen = ext_choice("where", where, places);
     if (chosen < 0) return false;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from . import _check, _stoker
-from ._op import Op, isolated, isolation
+from ._op import Op, bits_to_take, isolated, isolation, parts_to_take
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,13 +29,14 @@ class ClipOp(Op):
 
 
 class _Sound(ClipOp):
-    __slots__ = ("seconds", "sample_rate", "channels", "where", "mask", "max_bytes", "isolate", "isolate_timeout")
+    __slots__ = ("seconds", "sample_rate", "channels", "where", "mask", "parts", "max_bytes", "isolate", "isolate_timeout")
 
     seconds: float | None
     sample_rate: int | None
     channels: int | None
     where: Where
     mask: str | None
+    parts: tuple[str, ...] | None
     max_bytes: int | None
     isolate: bool
     isolate_timeout: float
@@ -48,6 +49,7 @@ class _Sound(ClipOp):
         channels: int | None = None,
         where: Where | None = None,
         mask: str | None = "mask",
+        parts: str | Sequence[str] | None = None,
         max_bytes: int | None = None,
         isolate: bool = False,
         isolate_timeout: float = 60.0,
@@ -71,13 +73,14 @@ class _Sound(ClipOp):
             channels=channels,
             where=_check.choice("where", where, _PLACES),
             mask=mask,
+            parts=parts_to_take(parts),
             max_bytes=max_bytes,
             isolate=isolate,
             isolate_timeout=isolate_timeout,
         )
-        self._handle(())
+        self._handle(self.parts or ())
 
-    def _options(self) -> _stoker.AudioOptions:
+    def _options(self, parts: Sequence[str]) -> _stoker.AudioOptions:
         return {
             "seconds": self.seconds or 0.0,
             "sample_rate": int(self.sample_rate or 0),
@@ -85,6 +88,7 @@ class _Sound(ClipOp):
             "where": self.where,
             "mask": (self.mask or "").encode(),
             "max_bytes": int(self.max_bytes or 0),
+            "parts": bits_to_take(self.parts, parts),
             "lenient": False,
         }
 
@@ -100,6 +104,7 @@ class decode_wav(_Sound):
     whole file, and one that is longer than `seconds` fails.  None: "all" without `seconds`, else "start".
     `mask`: the name of a field that goes beside the sound: (n, time) bool, True where there is any; None: none.
     Without `seconds` there is none.
+    `parts`: which parts of a sample are decoded, as in `decode_image`.
     `max_bytes`: larger arrays fail, and what is decoded for one is no more (None: 1 GiB each).
     `isolate`, `isolate_timeout`: decodes in helper processes, as `decode_image` does.
 
@@ -111,13 +116,13 @@ class decode_wav(_Sound):
     name = "decode_wav"
 
     def _handle(self, parts: Sequence[str]) -> _stoker.Op:
-        return isolated(_stoker.op_decode_wav(**self._options()), self.isolate, self.isolate_timeout)
+        return isolated(_stoker.op_decode_wav(**self._options(parts)), self.isolate, self.isolate_timeout)
 
 
 class decode_audio(_Sound):
     """Bytes to arrays: whatever FFmpeg decodes to (channels, time) float32, resampled; the best stream of sound.
 
-    `seconds`, `where`, `mask`, `max_bytes`, `isolate`, `isolate_timeout`: as in `decode_wav`.
+    `seconds`, `where`, `mask`, `parts`, `max_bytes`, `isolate`, `isolate_timeout`: as in `decode_wav`.
     `sample_rate`: what it is resampled to; None: as stored.
     `channels`: what it is mixed to, as FFmpeg does and normalised: sums stay within -1 to 1; None: as stored.  Where
     neither the file nor FFmpeg says which channel is which, as of most numbers above 8, one is their mean, and any
@@ -140,6 +145,7 @@ class decode_audio(_Sound):
         channels: int | None = None,
         where: Where | None = None,
         mask: str | None = "mask",
+        parts: str | Sequence[str] | None = None,
         max_bytes: int | None = None,
         strict: bool = True,
         isolate: bool = False,
@@ -152,16 +158,17 @@ class decode_audio(_Sound):
             channels=channels,
             where=where,
             mask=mask,
+            parts=parts,
             max_bytes=max_bytes,
             isolate=isolate,
             isolate_timeout=isolate_timeout,
         )
 
-    def _options(self) -> _stoker.AudioOptions:
-        return {**super()._options(), "lenient": not self.strict}
+    def _options(self, parts: Sequence[str]) -> _stoker.AudioOptions:
+        return {**super()._options(parts), "lenient": not self.strict}
 
     def _handle(self, parts: Sequence[str]) -> _stoker.Op:
-        return isolated(_stoker.op_decode_audio(**self._options()), self.isolate, self.isolate_timeout)
+        return isolated(_stoker.op_decode_audio(**self._options(parts)), self.isolate, self.isolate_timeout)
 
 
 class decode_video(ClipOp):
@@ -182,6 +189,7 @@ class decode_video(ClipOp):
     `resize`: the short side before a center crop (None: max(size) * 256 / 224).
     `orientation`: whether frames are turned and mirrored as the container says (its display matrix), so that they are
     upright, which is how sizes and crops are meant.
+    `parts`: which parts of a sample are decoded, as in `decode_image`.
     `max_pixels`: of a frame; larger ones fail (None: 178,956,970).
     `max_bytes`: larger arrays fail, and what is decoded for one is no more (None: 1 GiB each).
     `isolate`, `isolate_timeout`: decodes in helper processes, as `decode_image` does.
@@ -193,7 +201,7 @@ class decode_video(ClipOp):
 
     __slots__ = (
         "frames", "stride", "size", "crop", "where", "short", "filter", "color", "flip", "scale", "ratio", "resize",
-        "orientation", "max_pixels", "max_bytes", "isolate", "isolate_timeout",
+        "orientation", "parts", "max_pixels", "max_bytes", "isolate", "isolate_timeout",
     )  # fmt: skip
     name = "decode_video"
 
@@ -210,6 +218,7 @@ class decode_video(ClipOp):
     ratio: tuple[float, float]
     resize: int | None
     orientation: bool
+    parts: tuple[str, ...] | None
     max_pixels: int | None
     max_bytes: int | None
     isolate: bool
@@ -231,6 +240,7 @@ class decode_video(ClipOp):
         ratio: tuple[float, float] = (3 / 4, 4 / 3),
         resize: int | None = None,
         orientation: bool = True,
+        parts: str | Sequence[str] | None = None,
         max_pixels: int | None = None,
         max_bytes: int | None = None,
         isolate: bool = False,
@@ -268,12 +278,13 @@ class decode_video(ClipOp):
             ratio=_check.pair("ratio", ratio),
             resize=resize,
             orientation=_check.flag("orientation", orientation),
+            parts=parts_to_take(parts),
             max_pixels=max_pixels,
             max_bytes=max_bytes,
             isolate=isolate,
             isolate_timeout=isolate_timeout,
         )
-        self._handle(())
+        self._handle(self.parts or ())
 
     def _handle(self, parts: Sequence[str]) -> _stoker.Op:
         height, width = self.size or (0, 0)
@@ -296,6 +307,7 @@ class decode_video(ClipOp):
             ignore_orientation=not self.orientation,
             nearest_parts=0,
             gray_parts=0,
+            parts=bits_to_take(self.parts, parts),
             max_pixels=int(self.max_pixels or 0),
             max_side=0,
         )

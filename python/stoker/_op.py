@@ -59,3 +59,18 @@ def bits_of_parts(argument: str, names: Sequence[str], parts: Sequence[str]) -> 
         if name not in parts:
             raise ValueError(f"{argument}: the source has no part {name!r}; it has {list(parts)}")
     return sum(1 << i for i, part in enumerate(parts) if part in names)
+
+
+def parts_to_take(parts: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """The option `parts` of an op that decodes, checked: names of parts, or None for all of them."""
+    if parts is None:
+        return None
+    names = (parts,) if isinstance(parts, str) else tuple(parts)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise ValueError(f"parts must be the name of a part, a list of names, or None for all parts, not {parts!r}")
+    return names
+
+
+def bits_to_take(taken: tuple[str, ...] | None, parts: Sequence[str]) -> int:
+    """The same for the C library, where 0 stands for all."""
+    return 0 if taken is None else bits_of_parts("parts", taken, parts)

@@ -23,6 +23,7 @@ class AudioOptions(TypedDict):
     where: str
     mask: bytes
     max_bytes: int
+    parts: int
     lenient: bool
 
 class ImageOptions(TypedDict):
@@ -39,6 +40,7 @@ class ImageOptions(TypedDict):
     ignore_orientation: bool
     nearest_parts: int
     gray_parts: int
+    parts: int
     max_pixels: int
     max_side: int
 
@@ -382,7 +384,7 @@ def shards_source(
     order: tuple[bool, int, int, int, int],  # shuffle, seed, rank, world_size, epochs
 ) -> Source: ...
 def op_read(max_bytes: int = 0) -> Op: ...
-def op_load_npy() -> Op: ...
+def op_load_npy(parts: int) -> Op: ...
 def op_decode_wav(**options: Unpack[AudioOptions]) -> Op: ...
 def op_decode_video(
     frames: int, stride: int, where: str, repeat: bool, max_bytes: int, /, **picture: Unpack[ImageOptions]

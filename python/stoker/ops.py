@@ -11,7 +11,7 @@ from . import _check, _stoker
 from ._augment import blur, color_jitter, erase, grayscale, pad, rotate
 from ._clips import decode_audio, decode_video, decode_wav
 from ._mix import cutmix, mixup
-from ._op import MASK, Op, bits_of_parts, isolated, isolation, names_of_parts
+from ._op import MASK, Op, bits_of_parts, bits_to_take, isolated, isolation, names_of_parts, parts_to_take
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ class decode_image(Op):
     `orientation`: whether EXIF orientation is applied.
     `nearest`, `gray`: names of parts that are resampled with nearest whatever `filter` says, or
     decoded to one channel.  Without `nearest`, a part called "mask" is.
+    `parts`: a name, or names, of the parts of a sample that are decoded; the others stay bytes, for another op (None:
+    all are decoded).  All that are share one crop and flip, and must have one size.
     `max_pixels`, `max_side`: larger images fail (None: 178,956,970 and 65,500).
     `isolate`: decodes in helper processes, one for each thread: a decoder that crashes, or takes longer than
     `isolate_timeout` seconds, fails its sample with a CorruptError, and nothing else (docs/isolation.md).  Costs 40 us
@@ -73,7 +75,7 @@ class decode_image(Op):
 
     __slots__ = (
         "width", "height", "crop", "filter", "quality", "color", "flip", "scale", "ratio", "resize",
-        "orientation", "nearest", "gray", "max_pixels", "max_side", "isolate", "isolate_timeout",
+        "orientation", "nearest", "gray", "parts", "max_pixels", "max_side", "isolate", "isolate_timeout",
     )  # fmt: skip
     name = "decode_image"
 
@@ -90,6 +92,7 @@ class decode_image(Op):
     orientation: bool
     nearest: tuple[str, ...] | None
     gray: tuple[str, ...]
+    parts: tuple[str, ...] | None
     max_pixels: int | None
     max_side: int | None
     isolate: bool
@@ -111,6 +114,7 @@ class decode_image(Op):
         orientation: bool = True,
         nearest: Sequence[str] | None = None,
         gray: Sequence[str] = (),
+        parts: str | Sequence[str] | None = None,
         max_pixels: int | None = None,
         max_side: int | None = None,
         isolate: bool = False,
@@ -145,14 +149,15 @@ class decode_image(Op):
             orientation=_check.flag("orientation", orientation),
             nearest=None if nearest is None else names_of_parts("nearest", nearest),
             gray=names_of_parts("gray", gray),
+            parts=parts_to_take(parts),
             max_pixels=max_pixels,
             max_side=max_side,
             isolate=isolate,
             isolate_timeout=isolate_timeout,
         )
-        self._op(0, 0)
+        self._op(0, 0, 0)
 
-    def _options(self, nearest: int, gray: int) -> _stoker.ImageOptions:
+    def _options(self, nearest: int, gray: int, taken: int = 0) -> _stoker.ImageOptions:
         return {
             "width": int(self.width or 0),
             "height": int(self.height or 0),
@@ -167,6 +172,7 @@ class decode_image(Op):
             "ignore_orientation": not self.orientation,
             "nearest_parts": nearest,
             "gray_parts": gray,
+            "parts": taken,
             "max_pixels": int(self.max_pixels or 0),
             "max_side": int(self.max_side or 0),
         }
@@ -175,25 +181,34 @@ class decode_image(Op):
         nearest = self.nearest
         if nearest is None:
             nearest = (MASK,) if MASK in parts else ()
-        return self._op(bits_of_parts("nearest", nearest, parts), bits_of_parts("gray", self.gray, parts))
+        bits = bits_of_parts("nearest", nearest, parts), bits_of_parts("gray", self.gray, parts)
+        return self._op(*bits, bits_to_take(self.parts, parts))
 
-    def _op(self, nearest: int, gray: int) -> _stoker.Op:
-        return isolated(_stoker.op_decode_image(**self._options(nearest, gray)), self.isolate, self.isolate_timeout)
+    def _op(self, nearest: int, gray: int, taken: int) -> _stoker.Op:
+        op = _stoker.op_decode_image(**self._options(nearest, gray, taken))
+        return isolated(op, self.isolate, self.isolate_timeout)
 
 
 class load_npy(Op):
     """Bytes of a NumPy file to its array, a view of them.
+
+    `parts`: as in `decode_image`.
 
     Any shape of at most 8 dimensions, in C or Fortran order; bool, integers, float16, float32 and float64 in
     this machine's order of bytes.  Other types fail, by name.  All arrays of a batch have one shape and type:
     it has (n, *shape).
     """
 
-    __slots__ = ()
+    __slots__ = ("parts",)
     name = "load_npy"
 
+    parts: tuple[str, ...] | None
+
+    def __init__(self, *, parts: str | Sequence[str] | None = None) -> None:
+        self._set(parts=parts_to_take(parts))
+
     def _handle(self, parts: Sequence[str]) -> _stoker.Op:
-        return _stoker.op_load_npy()
+        return _stoker.op_load_npy(bits_to_take(self.parts, parts))
 
 
 class normalize(Op):

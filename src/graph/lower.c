@@ -280,23 +280,36 @@ static edge *origin(edge *e) /* where the places of `e` were decided */
     }
 }
 
+/* Whether the arrays that `s` makes are of a known spec. */
+static bool knows_spec(const stage *s)
+{
+    const stk_op_class *cls = stk_op_get_class(s->op);
+    stk_spec spec = {0};
+    if (!cls->spec || cls->out != STK_KIND_ARRAY) return false;
+    cls->spec(stk_op_params(s->op), (size_t)__builtin_ctz(op_takes(s->op, STK_MAX_PARTS)), &spec);
+    return spec.dtype != STK_DTYPE_NONE;
+}
+
+/* Several may bind that take different parts, one after the other. */
 static edge *find_in_map(node *n, bool *stop)
 {
-    for (size_t i = n->num_stages; i-- > 0;) {
-        stage *s = &n->stages[i];
-        const stk_op_class *cls = stk_op_get_class(s->op);
-        stk_spec spec = {0};
-        if (cls->spec && cls->out == STK_KIND_ARRAY) cls->spec(stk_op_params(s->op), 0, &spec);
-        if (spec.dtype != STK_DTYPE_NONE) {
-            s->binds = true;
-            return origin(n->in);
+    edge *found = NULL;
+    for (;;) {
+        for (size_t i = n->num_stages; i-- > 0;) {
+            stage *s = &n->stages[i];
+            const stk_op_class *cls = stk_op_get_class(s->op);
+            const bool all = !cls->takes || !cls->takes(stk_op_params(s->op));
+            s->binds = knows_spec(s);
+            if (s->binds) found = origin(n->in);
+            if (s->binds ? !all : !all || cls->flags & STK_OP_IN_PLACE) continue;
+            *stop = !s->binds;
+            return found;
         }
-        if (!(cls->flags & STK_OP_IN_PLACE)) {
-            *stop = true;
-            return NULL;
-        }
+        node *before = n->in->from;
+        if (before->kind != NODE_MAP || before->order != STK_ORDER_INPUT) break;
+        n = before;
     }
-    return find_binder(n->in, stop);
+    return found ? found : find_binder(n->in, stop);
 }
 
 static void unbind(edge *e, const node *route)

@@ -7,12 +7,19 @@
 
 /* --- of a plan --- */
 
-static const char *const *source_parts(stk_source *source, size_t *n)
+const char *const *source_parts(stk_source *source, size_t *n)
 {
     static const char *const image[] = {"image"};
     const stk_source_class *cls = source ? stk_source_get_class(source) : NULL;
     *n = 1;
     return cls && cls->parts ? cls->parts(stk_source_params(source), n) : image;
+}
+
+uint32_t op_takes(const stk_op *op, size_t n)
+{
+    const stk_op_class *cls = stk_op_get_class(op);
+    const uint32_t some = cls->takes ? cls->takes(stk_op_params(op)) : 0;
+    return some ? some : (UINT32_C(1) << n) - 1;
 }
 
 static bool is_column(stk_source *source, const char *name)
@@ -181,8 +188,8 @@ void stage_part_spec(const stage *s, const stage *binder, stk_source *source, si
     size_t n;
     (void)source_parts(source, &n);
     *out = (stk_spec){0};
-    if (i >= n)
-        (void)added_name(&s->added[i - n], out);
-    else if (binder)
-        stk_op_get_class(binder->op)->spec(stk_op_params(binder->op), i, out);
+    if (i >= n) (void)added_name(&s->added[i - n], out);
+    for (; i < n && binder && out->dtype == STK_DTYPE_NONE; binder = binder->before)
+        if (binder->binds && op_takes(binder->op, n) >> i & 1)
+            stk_op_get_class(binder->op)->spec(stk_op_params(binder->op), i, out);
 }

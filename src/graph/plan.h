@@ -53,6 +53,12 @@ struct stk_plan {
 
 extern const stk_op_class unbatch_class; /* unbatch.c */
 
+/* parts.c: the names of the parts that samples of a source have; NULL: none is known. */
+const char *const *source_parts(stk_source *source, size_t *n);
+
+/* Bit i: op makes part i an array; of n parts. */
+uint32_t op_takes(const stk_op *op, size_t n);
+
 /* parts.c: whether ops that add parts can do so. */
 STK_NODISCARD stk_err plan_check_parts(const stk_plan *plan, stk_diag *diag);
 

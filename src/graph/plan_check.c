@@ -31,64 +31,103 @@ stk_source *plan_first_source(const stk_plan *plan)
     return first_input(plan)->source;
 }
 
-static stk_kind kind_after(const stage_plan *s, stk_kind in);
+/* What flows into a stage. */
+typedef struct flow {
+    stk_kind kind;
+    uint32_t decoded; /* bit i: part i is an array, although the kind is bytes: others still are */
+    stk_source *source;
+} flow;
+
+static flow flow_after(const stage_plan *s, flow in);
 
 /* What comes from one of several plans: where one gives foreign objects, whoever takes these takes
  * what the others give, too. */
-static stk_kind kind_of_any(size_t n, const stk_kind *kinds)
+static flow flow_of_any(size_t n, const flow *flows)
 {
     for (size_t i = 0; i < n; i++)
-        if (kinds[i] == STK_KIND_FOREIGN) return STK_KIND_FOREIGN;
-    return kinds[0];
+        if (flows[i].kind == STK_KIND_FOREIGN) return flows[i];
+    return flows[0];
 }
 
-static stk_kind kind_through(const stk_plan *plan, stk_kind in, size_t n)
+static bool same_flow(const flow *a, const flow *b)
 {
-    for (size_t i = 0; i < n; i++) in = kind_after(&plan->stages[i], in);
+    return a->kind == b->kind && a->decoded == b->decoded;
+}
+
+static flow flow_through(const stk_plan *plan, flow in, size_t n)
+{
+    for (size_t i = 0; i < n; i++) in = flow_after(&plan->stages[i], in);
     return in;
 }
 
-static stk_kind kind_after_route(const stage_plan *s, stk_kind in)
+static flow flow_after_route(const stage_plan *s, flow in)
 {
-    stk_kind kinds[STK_MAX_PATHS];
+    flow flows[STK_MAX_PATHS];
     for (size_t k = 0; k < s->num_paths; k++)
-        kinds[k] = kind_through(s->paths[k], in, s->paths[k]->num_stages);
-    return kind_of_any(s->num_paths, kinds);
+        flows[k] = flow_through(s->paths[k], in, s->paths[k]->num_stages);
+    return flow_of_any(s->num_paths, flows);
 }
 
-static stk_kind kind_after(const stage_plan *s, stk_kind in)
+/* Parts become arrays one by one, and with the last of them the sample. */
+static flow flow_after_op(const stk_op *op, flow in)
+{
+    const stk_op_class *cls = stk_op_get_class(op);
+    flow out = in;
+    size_t n;
+    (void)source_parts(in.source, &n);
+    if (cls->out == STK_KIND_ANY) return in;
+    out.kind = cls->out;
+    out.decoded = 0;
+    if (cls->in != STK_KIND_BYTES || cls->out != STK_KIND_ARRAY) return out;
+    const uint32_t decoded = in.decoded | op_takes(op, n), all = (UINT32_C(1) << n) - 1;
+    if ((decoded & all) == all) return out;
+    return (flow){STK_KIND_BYTES, decoded, in.source};
+}
+
+static flow flow_after(const stage_plan *s, flow in)
 {
     switch (s->kind) {
-    case STAGE_BATCH: return STK_KIND_BATCH;
-    case STAGE_UNBATCH: return STK_KIND_ARRAY;
-    case STAGE_PORT: return STK_KIND_FOREIGN;
-    case STAGE_ROUTE: return kind_after_route(s, in);
+    case STAGE_BATCH: return (flow){STK_KIND_BATCH, 0, in.source};
+    case STAGE_UNBATCH: return (flow){STK_KIND_ARRAY, 0, in.source};
+    case STAGE_PORT: return (flow){STK_KIND_FOREIGN, 0, in.source};
+    case STAGE_ROUTE: return flow_after_route(s, in);
     case STAGE_MAP:
     case STAGE_EXPAND: break;
     }
-    const stk_kind out = stk_op_get_class(s->op)->out;
-    return out == STK_KIND_ANY ? in : out;
+    return flow_after_op(s->op, in);
 }
 
-static stk_kind kind_of_source(const stk_plan *plan)
+static flow flow_of_source(const stk_plan *plan)
 {
-    if (plan->ported) return STK_KIND_FOREIGN;
     const stk_kind out = plan->source ? stk_source_get_class(plan->source)->out : STK_KIND_ANY;
-    return out == STK_KIND_ANY ? STK_KIND_KEY : out;
+    flow f = {.kind = out == STK_KIND_ANY ? STK_KIND_KEY : out, .source = plan->source};
+    if (plan->ported) f.kind = STK_KIND_FOREIGN;
+    return f;
 }
 
-static stk_kind kind_of_merge(const stk_plan *plan)
+static flow flow_at(const stk_plan *plan, size_t i);
+
+static flow flow_at_end(const stk_plan *plan)
 {
-    stk_kind kinds[STK_MAX_PATHS];
-    for (size_t i = 0; i < plan->num_inputs; i++)
-        kinds[i] = plan_kind_at(plan->inputs[i], plan->inputs[i]->num_stages);
-    return kind_of_any(plan->num_inputs, kinds);
+    return flow_at(plan, plan->num_stages);
+}
+
+static flow flow_of_merge(const stk_plan *plan)
+{
+    flow flows[STK_MAX_PATHS];
+    for (size_t i = 0; i < plan->num_inputs; i++) flows[i] = flow_at_end(plan->inputs[i]);
+    return flow_of_any(plan->num_inputs, flows);
+}
+
+static flow flow_at(const stk_plan *plan, size_t i)
+{
+    const bool merges = plan->num_inputs && !plan->ported;
+    return flow_through(plan, merges ? flow_of_merge(plan) : flow_of_source(plan), i);
 }
 
 stk_kind plan_kind_at(const stk_plan *plan, size_t i)
 {
-    return kind_through(
-        plan, plan->num_inputs && !plan->ported ? kind_of_merge(plan) : kind_of_source(plan), i);
+    return flow_at(plan, i).kind;
 }
 
 static const char *remedy(stk_kind want, stk_kind have)
@@ -102,9 +141,9 @@ static const char *remedy(stk_kind want, stk_kind have)
     return "";
 }
 
-static stk_err check_path(const stk_plan *path, stk_kind in, stk_diag *diag);
+static stk_err check_path(const stk_plan *path, flow in, stk_diag *diag);
 
-static stk_err check_route(const stage_plan *s, stk_kind in, stk_diag *diag)
+static stk_err check_route(const stage_plan *s, flow in, stk_diag *diag)
 {
     for (size_t k = 0; k < s->num_paths; k++) {
         const stk_plan *path = s->paths[k];
@@ -117,11 +156,11 @@ static stk_err check_route(const stage_plan *s, stk_kind in, stk_diag *diag)
             stk_diag_prefix(diag, "path %zu of stage '%s'", k, s->name);
             return err;
         }
-        const stk_kind out = kind_after(s, in);
-        if (out != STK_KIND_FOREIGN && kind_through(path, in, path->num_stages) != out)
-            return stk_diag_set(diag, STK_EINVAL, "stage '%s': path %zu ends in %s, path 0 in %s",
-                                s->name, k, stk_kind_str(kind_through(path, in, path->num_stages)),
-                                stk_kind_str(out));
+        const flow out = flow_after(s, in), end = flow_through(path, in, path->num_stages);
+        if (out.kind != STK_KIND_FOREIGN && !same_flow(&end, &out))
+            return stk_diag_set(diag, STK_EINVAL, "stage '%s': path %zu ends in %s, path 0 in %s%s",
+                                s->name, k, stk_kind_str(end.kind), stk_kind_str(out.kind),
+                                end.kind == out.kind ? " of other parts" : "");
         if (stage_in_order(s) && s->router && !plan_is_one_to_one(path))
             return stk_diag_set(
                 diag, STK_EINVAL,
@@ -132,7 +171,48 @@ static stk_err check_route(const stage_plan *s, stk_kind in, stk_diag *diag)
     return STK_OK;
 }
 
-static stk_err check_stage(const stage_plan *s, stk_kind in, stk_diag *diag)
+/* The first part of `bits`, which samples have. */
+static const char *name_of(uint32_t bits, const flow *in)
+{
+    size_t n;
+    const char *const *names = source_parts(in->source, &n);
+    return names[__builtin_ctz(bits)];
+}
+
+/* An op that takes bytes: those parts must be there, and no arrays yet. */
+static stk_err check_takes(const stage_plan *s, const flow *in, stk_diag *diag)
+{
+    size_t n;
+    (void)source_parts(in->source, &n);
+    const uint32_t takes = op_takes(s->op, n);
+    if (takes >> n)
+        return stk_diag_set(diag, STK_EINVAL, "stage '%s' takes part %d, but samples have %zu",
+                            s->name, 31 - __builtin_clz(takes), n);
+    if (takes & in->decoded)
+        return stk_diag_set(diag, STK_EINVAL,
+                            "stage '%s' takes the part '%s', which a stage before it has decoded: "
+                            "name the parts that it shall take",
+                            s->name, name_of(takes & in->decoded, in));
+    return STK_OK;
+}
+
+static stk_err check_kind(const stage_plan *s, stk_kind want, const flow *in, stk_diag *diag)
+{
+    size_t n;
+    (void)source_parts(in->source, &n);
+    const uint32_t left = ((UINT32_C(1) << n) - 1) & ~in->decoded;
+    const bool foreign = s->kind == STAGE_PORT || s->opts.group;
+    if (in->decoded && (foreign || want == STK_KIND_ARRAY))
+        return stk_diag_set(diag, STK_EINVAL,
+                            "stage '%s' gets samples whose part '%s' still holds bytes: decode all "
+                            "parts before it",
+                            s->name, name_of(left, in));
+    if (want == STK_KIND_ANY || want == in->kind) return STK_OK;
+    return stk_diag_set(diag, STK_EINVAL, "stage '%s' takes %s but gets %s%s", s->name,
+                        stk_kind_str(want), stk_kind_str(in->kind), remedy(want, in->kind));
+}
+
+static stk_err check_stage(const stage_plan *s, flow in, stk_diag *diag)
 {
     stk_kind want = STK_KIND_ANY;
     switch (s->kind) {
@@ -140,15 +220,14 @@ static stk_err check_stage(const stage_plan *s, stk_kind in, stk_diag *diag)
     case STAGE_EXPAND: want = stk_op_get_class(s->op)->in; break;
     case STAGE_UNBATCH: want = STK_KIND_BATCH; break;
     case STAGE_PORT: break;
-    case STAGE_BATCH: want = in == STK_KIND_KEY ? STK_KIND_KEY : STK_KIND_ARRAY; break;
+    case STAGE_BATCH: want = in.kind == STK_KIND_KEY ? STK_KIND_KEY : STK_KIND_ARRAY; break;
     case STAGE_ROUTE: return check_route(s, in, diag);
     }
-    if (want == STK_KIND_ANY || want == in) return STK_OK;
-    return stk_diag_set(diag, STK_EINVAL, "stage '%s' takes %s but gets %s%s", s->name,
-                        stk_kind_str(want), stk_kind_str(in), remedy(want, in));
+    const stk_err err = check_kind(s, want, &in, diag);
+    return err || want != STK_KIND_BYTES ? err : check_takes(s, &in, diag);
 }
 
-static stk_err check_path(const stk_plan *path, stk_kind in, stk_diag *diag)
+static stk_err check_path(const stk_plan *path, flow in, stk_diag *diag)
 {
     for (size_t i = 0; i < path->num_stages; i++) {
         const stage_plan *s = &path->stages[i];
@@ -159,7 +238,7 @@ static stk_err check_path(const stk_plan *path, stk_kind in, stk_diag *diag)
                                 s->name);
         stk_err err = check_stage(s, in, diag);
         if (err) return err;
-        in = kind_after(s, in);
+        in = flow_after(s, in);
     }
     return STK_OK;
 }
@@ -230,12 +309,11 @@ static stk_err check_merge(const stk_plan *plan, bool batched, stk_diag *diag)
             stk_diag_prefix(diag, "input %zu of the merge", i);
             return err;
         }
-        const stk_kind all = plan_kind_at(plan, 0);
-        if (!plan->ported && all != STK_KIND_FOREIGN &&
-            plan_kind_at(input, input->num_stages) != all)
-            return stk_diag_set(diag, STK_EINVAL, "input %zu of the merge gives %s, input 0 %s", i,
-                                stk_kind_str(plan_kind_at(input, input->num_stages)),
-                                stk_kind_str(all));
+        const flow all = flow_at(plan, 0), end = flow_at_end(input);
+        if (!plan->ported && all.kind != STK_KIND_FOREIGN && !same_flow(&end, &all))
+            return stk_diag_set(diag, STK_EINVAL, "input %zu of the merge gives %s, input 0 %s%s",
+                                i, stk_kind_str(end.kind), stk_kind_str(all.kind),
+                                end.kind == all.kind ? " of other parts" : "");
         if (batched && !plan->ported && !same_columns(plan, input))
             return stk_diag_set(diag, STK_EINVAL,
                                 "input %zu of the merge has other columns or labels than "
@@ -267,7 +345,7 @@ static stk_err check_whole(const stk_plan *plan, bool is_input, bool batched, st
         return stk_diag_set(diag, STK_EINVAL, "an input of a merge must have no sink");
     stk_err err = check_merge(plan, batched || has_batches(plan), diag);
     for (size_t i = 0; !err && i < plan->num_stages; i++)
-        err = check_stage(&plan->stages[i], plan_kind_at(plan, i), diag);
+        err = check_stage(&plan->stages[i], flow_at(plan, i), diag);
     return err ? err : check_substitutes(plan, diag);
 }
 

@@ -80,23 +80,40 @@ static void adds(const stage_plan *s, char *dst, size_t size)
         used += (size_t)snprintf(dst + used, size - used, "%s%s", i ? " " : ", adds ", name);
 }
 
-static void print_plan(growing *t, const stk_plan *plan, int depth);
+/* ", takes image mask" */
+static void takes(const stage_plan *s, stk_source *source, char *dst, size_t size)
+{
+    const stk_op_class *cls = s->op ? stk_op_get_class(s->op) : NULL;
+    const uint32_t parts = cls && cls->takes ? cls->takes(stk_op_params(s->op)) : 0;
+    size_t used = strlen(dst), n;
+    const char *const *names = source_parts(source, &n);
+    const char *before = ", takes ";
+    for (size_t i = 0; i < n && used < size; i++) {
+        if (!(parts >> i & 1)) continue;
+        used += (size_t)snprintf(dst + used, size - used, "%s%s", before, names[i]);
+        before = " ";
+    }
+}
 
-static void print_stage(growing *t, const stage_plan *s, int depth)
+static void print_plan(growing *t, const stk_plan *plan, stk_source *source, int depth);
+
+static void print_stage(growing *t, const stage_plan *s, stk_source *source, int depth)
 {
     static const char *const kinds[] = {"map", "expand", "batch", "unbatch", "route", "port"};
     char what[320], more[256] = "";
     describe(s, what, sizeof(what));
     if (s->kind != STAGE_BATCH) options(s, more, sizeof(more));
+    takes(s, source, more, sizeof(more));
     adds(s, more, sizeof(more));
     put_line(t, depth, kinds[s->kind], what, more);
     for (size_t k = 0; k < s->num_paths; k++) {
         put(t, "%*spath %zu\n", 2 * depth + 2, "", k);
-        print_plan(t, s->paths[k], depth + 2);
+        print_plan(t, s->paths[k], source, depth + 2);
     }
 }
 
-static void print_plan(growing *t, const stk_plan *plan, int depth)
+/* `source`: of the first samples. */
+static void print_plan(growing *t, const stk_plan *plan, stk_source *source, int depth)
 {
     if (plan->source) {
         const stk_source_class *cls = stk_source_get_class(plan->source);
@@ -111,9 +128,9 @@ static void print_plan(growing *t, const stk_plan *plan, int depth)
         put(t, "%*sinput %zu", 2 * depth + 2, "", i);
         if (plan->weighted) put(t, ", weight %g", plan->weights[i]);
         put(t, "\n");
-        print_plan(t, plan->inputs[i], depth + 2);
+        print_plan(t, plan->inputs[i], plan_first_source(plan->inputs[i]), depth + 2);
     }
-    for (size_t i = 0; i < plan->num_stages; i++) print_stage(t, &plan->stages[i], depth);
+    for (size_t i = 0; i < plan->num_stages; i++) print_stage(t, &plan->stages[i], source, depth);
     if (plan->sink)
         put(t, "%*s%-8s %zu results wait for the reader at most\n", 2 * depth, "", "sink",
             plan->sink);
@@ -146,7 +163,7 @@ stk_err stk_plan_print(stk_plan *plan, char **out)
 {
     growing t = {0};
     *out = NULL;
-    print_plan(&t, plan, 0);
+    print_plan(&t, plan, plan_first_source(plan), 0);
     if (reasons(&t, plan) == 0)
         put(&t, "reproducible: the same seed and data give the same results, with any number of "
                 "threads\n");

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "ops/av.h"
 #include "ops/media.h"
+#include "ops/parts.h"
 #include "ops/sound.h"
 
 /* What decoders leave out at the begin of a file, and resamplers keep back: at most so much more is
@@ -180,9 +181,11 @@ static stk_err store(const stk_sound *s, stk_item *item, size_t part, stk_sound_
     return STK_OK;
 }
 
-static stk_err decode_part(const stk_sound *s, stk_item *item, size_t part, stk_sound_place *place,
+static stk_err decode_part(const void *params, void *ctx, stk_item *item, size_t part,
                            stk_diag *diag)
 {
+    const stk_sound *s = params;
+    stk_sound_place *place = ctx;
     stk_media_file f;
     track t;
     stk_frames *frames = NULL;
@@ -207,15 +210,11 @@ static stk_err decode_part(const stk_sound *s, stk_item *item, size_t part, stk_
 
 static stk_err decode_run(const void *params, void *state, stk_item *item, stk_diag *diag)
 {
+    const stk_sound *s = params;
     stk_sound_place place = {0};
     (void)state;
-    for (size_t part = 0; part < stk_item_num_parts(item); part++) {
-        const stk_err err = decode_part(params, item, part, &place, diag);
-        if (!err) continue;
-        diag->part = (int)part;
-        return err;
-    }
-    return stk_sound_mask(params, item, &place, diag);
+    const stk_err err = stk_parts_decode(s->o.parts, item, decode_part, params, &place, diag);
+    return err ? err : stk_sound_mask(s, item, &place, diag);
 }
 
 static void decode_print(const void *params, char *dst, size_t size)
@@ -231,6 +230,7 @@ stk_op *stk_op_decode_audio(const stk_audio_opts *opts, stk_diag *diag)
         .in = STK_KIND_BYTES,
         .out = STK_KIND_ARRAY,
         .run = decode_run,
+        .takes = stk_sound_takes,
         .spec = stk_sound_spec,
         .adds = stk_sound_adds,
         .fini = stk_free,

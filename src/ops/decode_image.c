@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "ops/image_decoder.h"
+#include "ops/parts.h"
 
 static stk_err decode_open(const void *params, void **state, stk_diag *diag)
 {
@@ -27,22 +28,25 @@ static void draw_of_item(void *ctx, uint32_t n, uint32_t out[4])
     stk_item_random(ctx, n, out);
 }
 
-/* What the first part of a sample decides for all. */
+/* What the first part of a sample decides for all, on that thread. */
 typedef struct shared {
+    stk_image_decoder *decoder;
     int32_t width, height;
     stk_geometry geometry;
 } shared;
 
-static stk_err decode_part(const stk_image_opts *opts, stk_image_decoder *d, stk_item *item,
-                           size_t part, shared *s, stk_diag *diag)
+static stk_err decode_part(const void *params, void *ctx, stk_item *item, size_t part,
+                           stk_diag *diag)
 {
+    const stk_image_opts *opts = params;
+    shared *s = ctx;
+    stk_image_decoder *d = s->decoder;
     const stk_buffer *bytes = stk_item_bytes(item, part);
-    if (!bytes) return stk_diag_set(diag, STK_EINVAL, "there are no bytes to decode");
     int32_t width, height;
     stk_err err = stk_image_decoder_begin(d, opts, stk_buffer_data(bytes), stk_buffer_size(bytes),
                                           &width, &height, diag);
     if (err) return err;
-    if (part == 0) {
+    if (!s->width) {
         s->width = width, s->height = height;
         stk_geometry_draw(opts, width, height, draw_of_item, item, &s->geometry);
     }
@@ -62,14 +66,9 @@ static stk_err decode_part(const stk_image_opts *opts, stk_image_decoder *d, stk
 
 static stk_err decode_run(const void *params, void *state, stk_item *item, stk_diag *diag)
 {
-    shared s;
-    for (size_t part = 0; part < stk_item_num_parts(item); part++) {
-        const stk_err err = decode_part(params, state, item, part, &s, diag);
-        if (!err) continue;
-        diag->part = (int)part;
-        return err;
-    }
-    return STK_OK;
+    const stk_image_opts *opts = params;
+    shared s = {.decoder = state};
+    return stk_parts_decode(opts->parts, item, decode_part, params, &s, diag);
 }
 
 static void decode_spec(const void *params, size_t part, stk_spec *out)
@@ -91,6 +90,11 @@ static void decode_print(const void *params, char *dst, size_t size)
              o->flip);
 }
 
+static uint32_t decode_takes(const void *params)
+{
+    return ((const stk_image_opts *)params)->parts;
+}
+
 stk_op *stk_op_decode_image(const stk_image_opts *opts, stk_diag *diag)
 {
     static const stk_op_class cls = {
@@ -101,6 +105,7 @@ stk_op *stk_op_decode_image(const stk_image_opts *opts, stk_diag *diag)
         .open = decode_open,
         .close = decode_close,
         .run = decode_run,
+        .takes = decode_takes,
         .spec = decode_spec,
         .fini = stk_free,
         .print = decode_print,

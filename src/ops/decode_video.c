@@ -9,6 +9,7 @@
 #include "ops/frame_picks.h"
 #include "ops/geometry.h"
 #include "ops/media.h"
+#include "ops/parts.h"
 #include "ops/video_clip.h"
 
 #define DEFAULT_MAX_BYTES ((size_t)1 << 30)
@@ -165,9 +166,11 @@ static stk_err decode_into(clip *c, const shared *s, stk_diag *diag)
     return stk_video_clip_decode(&wanted, &c->slot, diag);
 }
 
-static stk_err decode_part(const stk_video_opts *o, stk_item *item, size_t part, shared *s,
+static stk_err decode_part(const void *params, void *ctx, stk_item *item, size_t part,
                            stk_diag *diag)
 {
+    const stk_video_opts *o = params;
+    shared *s = ctx;
     clip c = {.o = o};
     stk_err err = stk_media_open(item, part, STK_MEDIA_VIDEO, &c.file, diag);
     if (!err) err = count_frames(&c, diag);
@@ -182,15 +185,10 @@ static stk_err decode_part(const stk_video_opts *o, stk_item *item, size_t part,
 
 static stk_err decode_run(const void *params, void *state, stk_item *item, stk_diag *diag)
 {
+    const stk_video_opts *o = params;
     shared s = {.start = -1};
     (void)state;
-    for (size_t part = 0; part < stk_item_num_parts(item); part++) {
-        const stk_err err = decode_part(params, item, part, &s, diag);
-        if (!err) continue;
-        diag->part = (int)part;
-        return err;
-    }
-    return STK_OK;
+    return stk_parts_decode(o->picture.parts, item, decode_part, params, &s, diag);
 }
 
 static void decode_spec(const void *params, size_t part, stk_spec *out)
@@ -212,6 +210,11 @@ static void decode_print(const void *params, char *dst, size_t size)
         snprintf(extent, sizeof(extent), "%dx%d", (int)o->picture.width, (int)o->picture.height);
     snprintf(dst, size, "decode_video(%s, stride=%d, where=%s, %s, crop=%s, flip=%g)", frames,
              (int)o->stride, places[o->where], extent, crops[o->picture.crop], o->picture.flip);
+}
+
+static uint32_t decode_takes(const void *params)
+{
+    return ((const stk_video_opts *)params)->picture.parts;
 }
 
 static stk_err check_opts(stk_video_opts *o, stk_diag *diag)
@@ -245,6 +248,7 @@ stk_op *stk_op_decode_video(const stk_video_opts *opts, stk_diag *diag)
         .in = STK_KIND_BYTES,
         .out = STK_KIND_ARRAY,
         .run = decode_run,
+        .takes = decode_takes,
         .spec = decode_spec,
         .fini = stk_free,
         .print = decode_print,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "ops/parts.h"
 #include "ops/sound.h"
 
 /* One channel, of samples `stride` bytes apart, as numbers from -1 to 1: what libswresample makes
@@ -122,13 +123,14 @@ static stk_err check_format(const stk_sound *s, const stk_wav_info *info,
     return STK_OK;
 }
 
-static stk_err decode_part(const stk_sound *s, stk_item *item, size_t part, stk_sound_place *place,
+static stk_err decode_part(const void *params, void *ctx, stk_item *item, size_t part,
                            stk_diag *diag)
 {
+    const stk_sound *s = params;
+    stk_sound_place *place = ctx;
     stk_buffer *bytes = stk_item_bytes(item, part);
     stk_wav_info info;
     uint64_t first, total;
-    if (!bytes) return stk_diag_set(diag, STK_EINVAL, "there are no bytes: read comes first");
     stk_err err = stk_wav_parse(stk_buffer_data(bytes), stk_buffer_size(bytes), &info, diag);
     if (!err) err = stk_wav_window(&info, 0, INFINITY, &first, &total, diag);
     if (!err) err = check_format(s, &info, place, diag);
@@ -151,15 +153,11 @@ static stk_err decode_part(const stk_sound *s, stk_item *item, size_t part, stk_
 
 static stk_err decode_run(const void *params, void *state, stk_item *item, stk_diag *diag)
 {
+    const stk_sound *s = params;
     stk_sound_place place = {0};
     (void)state;
-    for (size_t part = 0; part < stk_item_num_parts(item); part++) {
-        const stk_err err = decode_part(params, item, part, &place, diag);
-        if (!err) continue;
-        diag->part = (int)part;
-        return err;
-    }
-    return stk_sound_mask(params, item, &place, diag);
+    const stk_err err = stk_parts_decode(s->o.parts, item, decode_part, params, &place, diag);
+    return err ? err : stk_sound_mask(s, item, &place, diag);
 }
 
 static void decode_print(const void *params, char *dst, size_t size)
@@ -175,6 +173,7 @@ stk_op *stk_op_decode_wav(const stk_audio_opts *opts, stk_diag *diag)
         .in = STK_KIND_BYTES,
         .out = STK_KIND_ARRAY,
         .run = decode_run,
+        .takes = stk_sound_takes,
         .spec = stk_sound_spec,
         .adds = stk_sound_adds,
         .fini = stk_free,

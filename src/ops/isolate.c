@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "ops/helper.h"
+#include "ops/parts.h"
 #include "ops/recipe.h"
 #include "ops/wire.h"
 
@@ -89,7 +90,7 @@ static stk_err greet(const isolated *p, seat *s, int end, stk_diag *diag)
     stk_err err =
         stk_helper_ask(s->helper, stk_buffer_data(p->hello), stk_buffer_size(p->hello), &s->reply,
                        sizeof(s->reply), &size, stk_clock_ns() + START_NS, end);
-    if (!err && stk_wire_check(&s->reply, size, 0, NULL, 0, 0, &why))
+    if (!err && stk_wire_check(&s->reply, size, 0, &(stk_wire_expected){0}, 0, &why))
         return a_stranger(p, s, why.text, diag);
     if (!err && !s->reply.diag.err) return STK_OK;
     stk_helper_end(&s->helper, err == STK_EEND ? DEATH_NS : 0, &fate);
@@ -113,11 +114,12 @@ static stk_err have_helper(const isolated *p, seat *s, int end, stk_diag *diag)
 
 /* --- a sample --- */
 
-static stk_err put_bytes(seat *s, const stk_item *item, stk_wire_request *r, stk_diag *diag)
+static stk_err put_bytes(const isolated *p, seat *s, const stk_item *item, stk_wire_request *r,
+                         stk_diag *diag)
 {
     for (size_t i = 0; i < r->num_parts; i++) {
         uint64_t offset;
-        const stk_buffer *bytes = stk_item_bytes(item, i);
+        const stk_buffer *bytes = stk_op_takes(p->inner, i) ? stk_item_bytes(item, i) : NULL;
         r->sizes[i] = bytes ? stk_buffer_size(bytes) : STK_WIRE_NO_BYTES;
         if (!bytes) continue;
         stk_err err = stk_wire_offset(r, i, &offset);
@@ -130,16 +132,19 @@ static stk_err put_bytes(seat *s, const stk_item *item, stk_wire_request *r, stk
 }
 
 /* The arrays that come, as far as they are known beforehand. */
-static size_t expect(const isolated *p, size_t num_parts, stk_spec known[STK_MAX_PARTS])
+static void expect(const isolated *p, size_t num_parts, stk_wire_expected *out)
 {
     const stk_op_class *cls = stk_op_get_class(p->inner);
     const void *params = stk_op_params(p->inner);
     size_t n = 0;
-    memset(known, 0, STK_MAX_PARTS * sizeof(*known));
-    for (; n < num_parts; n++)
-        if (cls->spec) cls->spec(params, n, &known[n]);
-    for (size_t i = 0; cls->adds && n < STK_MAX_PARTS && cls->adds(params, i, &known[n]); i++) n++;
-    return n;
+    *out = (stk_wire_expected){0};
+    for (; n < num_parts; n++) {
+        out->taken[n] = stk_op_takes(p->inner, n);
+        if (out->taken[n] && cls->spec) cls->spec(params, n, &out->known[n]);
+    }
+    for (size_t i = 0; cls->adds && n < STK_MAX_PARTS && cls->adds(params, i, &out->known[n]); i++)
+        out->taken[n++] = true;
+    out->num_parts = n;
 }
 
 static stk_err take_array(seat *s, stk_item *item, size_t part, stk_diag *diag)
@@ -174,19 +179,20 @@ static void shrink(seat *s)
 static stk_err take_reply(const isolated *p, seat *s, stk_item *item, const stk_wire_request *r,
                           size_t size, stk_diag *diag)
 {
-    stk_spec known[STK_MAX_PARTS];
+    stk_wire_expected e;
     stk_diag why;
-    const size_t num_parts = expect(p, r->num_parts, known);
-    if (stk_wire_check(&s->reply, size, r->number, known, num_parts, memory_size(s), &why))
+    expect(p, r->num_parts, &e);
+    if (stk_wire_check(&s->reply, size, r->number, &e, memory_size(s), &why))
         return nonsense(s, why.text, diag);
     stk_err err = s->reply.diag.err;
     if (err) {
         *diag = s->reply.diag;
         return err;
     }
-    err = stk_item_set_num_parts(item, num_parts);
-    if (err) return stk_diag_set(diag, err, "no place for %zu parts", num_parts);
-    for (size_t i = 0; i < num_parts && !err; i++) err = take_array(s, item, i, diag);
+    err = stk_item_set_num_parts(item, e.num_parts);
+    if (err) return stk_diag_set(diag, err, "no place for %zu parts", e.num_parts);
+    for (size_t i = 0; i < e.num_parts && !err; i++)
+        if (e.taken[i]) err = take_array(s, item, i, diag);
     return err;
 }
 
@@ -194,7 +200,7 @@ static stk_err ask(const isolated *p, seat *s, stk_item *item, stk_wire_request 
                    stk_diag *diag)
 {
     size_t size;
-    stk_err err = put_bytes(s, item, r, diag);
+    stk_err err = put_bytes(p, s, item, r, diag);
     if (err) return err;
     const int64_t deadline = stk_clock_ns() + (int64_t)(p->timeout * (double)SECOND);
     err =
@@ -234,6 +240,13 @@ static void isolated_close(void *state)
     stk_free(s);
 }
 
+static uint32_t isolated_takes(const void *params)
+{
+    const stk_op *inner = ((const isolated *)params)->inner;
+    const stk_op_class *cls = stk_op_get_class(inner);
+    return cls->takes ? cls->takes(stk_op_params(inner)) : 0;
+}
+
 static void isolated_spec(const void *params, size_t part, stk_spec *out)
 {
     const stk_op *inner = ((const isolated *)params)->inner;
@@ -268,8 +281,8 @@ static void isolated_print(const void *params, char *dst, size_t size)
     {                                                                                   \
         .name = op, .flags = STK_OP_ALONE, .in = STK_KIND_BYTES, .out = STK_KIND_ARRAY, \
         .open = isolated_open, .close = isolated_close, .run = isolated_run,            \
-        .spec = isolated_spec, .adds = isolated_adds, .fini = isolated_fini,            \
-        .print = isolated_print                                                         \
+        .takes = isolated_takes, .spec = isolated_spec, .adds = isolated_adds,          \
+        .fini = isolated_fini, .print = isolated_print                                  \
     }
 static const stk_op_class classes[] = {CLASS("decode_image"), CLASS("decode_video"),
                                        CLASS("decode_audio"), CLASS("decode_wav")};

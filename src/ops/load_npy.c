@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
+#include "ops/parts.h"
+
 /* The view that a header describes; no element is touched. */
 static stk_err view(const stk_npy *h, void *data, stk_tensor *out, stk_diag *diag)
 {
@@ -26,12 +29,12 @@ static stk_err view(const stk_npy *h, void *data, stk_tensor *out, stk_diag *dia
     return STK_OK;
 }
 
-static stk_err load_part(stk_item *item, size_t part, stk_diag *diag)
+static stk_err load_part(const void *params, void *ctx, stk_item *item, size_t part, stk_diag *diag)
 {
+    (void)params, (void)ctx;
     stk_buffer *bytes = stk_item_bytes(item, part);
     stk_npy header;
     stk_tensor array;
-    if (!bytes) return stk_diag_set(diag, STK_EINVAL, "there are no bytes: read comes first");
     stk_err err = stk_npy_parse(stk_buffer_data(bytes), stk_buffer_size(bytes), &header, diag);
     if (err) return err;
     err = view(&header, (uint8_t *)stk_buffer_data(bytes) + header.data_offset, &array, diag);
@@ -43,17 +46,17 @@ static stk_err load_part(stk_item *item, size_t part, stk_diag *diag)
 
 static stk_err load_run(const void *params, void *state, stk_item *item, stk_diag *diag)
 {
-    (void)params, (void)state;
-    for (size_t part = 0; part < stk_item_num_parts(item); part++) {
-        const stk_err err = load_part(item, part, diag);
-        if (!err) continue;
-        diag->part = (int)part;
-        return err;
-    }
-    return STK_OK;
+    (void)state;
+    const stk_npy_opts *o = params;
+    return stk_parts_decode(o->parts, item, load_part, NULL, NULL, diag);
 }
 
-stk_op *stk_op_load_npy(stk_diag *diag)
+static uint32_t load_takes(const void *params)
+{
+    return ((const stk_npy_opts *)params)->parts;
+}
+
+stk_op *stk_op_load_npy(const stk_npy_opts *opts, stk_diag *diag)
 {
     static const stk_op_class cls = {
         .name = "load_npy",
@@ -61,8 +64,12 @@ stk_op *stk_op_load_npy(stk_diag *diag)
         .in = STK_KIND_BYTES,
         .out = STK_KIND_ARRAY,
         .run = load_run,
+        .takes = load_takes,
+        .fini = stk_free,
     };
-    stk_op *op = stk_op_new(&cls, NULL);
+    stk_npy_opts *params = stk_alloc(sizeof(*params));
+    if (params) *params = opts ? *opts : (stk_npy_opts){0};
+    stk_op *op = params ? stk_op_new(&cls, params) : NULL;
     if (!op) stk_diag_set(diag, STK_ENOMEM, "load_npy: no memory");
     return op;
 }

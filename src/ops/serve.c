@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/failpoint.h"
+#include "ops/parts.h"
 #include "ops/recipe.h"
 #include "ops/wire.h"
 
@@ -139,6 +140,8 @@ static stk_err give_arrays(server *s, const stk_wire_request *r, const stk_item 
         stk_wire_array *a = &s->reply.arrays[i];
         size_t bytes;
         *a = (stk_wire_array){.spec = stk_tensor_spec(&t), .offset = at};
+        const bool stays = i < r->num_parts && !stk_op_takes(s->op, i);
+        if (stays) continue;
         err = t.data ? stk_spec_bytes(&a->spec, &bytes) : STK_EINVAL;
         if (err || !stk_tensor_contiguous(&t))
             return stk_diag_set(diag, STK_EINVAL, "part %zu was not decoded to an array", i);

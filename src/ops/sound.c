@@ -64,6 +64,11 @@ static int64_t known_time(const stk_audio_opts *o)
     return o->seconds > 0 && o->sample_rate ? samples_in(o->seconds, o->sample_rate) : 0;
 }
 
+uint32_t stk_sound_takes(const void *params)
+{
+    return ((const stk_sound *)params)->o.parts;
+}
+
 void stk_sound_spec(const void *params, size_t part, stk_spec *out)
 {
     const stk_audio_opts *o = &((const stk_sound *)params)->o;

@@ -20,6 +20,7 @@ typedef struct stk_sound {
 stk_sound *stk_sound_new(const char *op, const stk_audio_opts *opts, stk_diag *diag);
 
 /* For the op's class. */
+uint32_t stk_sound_takes(const void *params);
 void stk_sound_spec(const void *params, size_t part, stk_spec *out);
 const char *stk_sound_adds(const void *params, size_t i, stk_spec *spec);
 void stk_sound_print(const stk_sound *s, const char *op, char *dst, size_t size);

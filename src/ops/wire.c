@@ -61,8 +61,8 @@ static stk_err check_array(const stk_wire_array *a, const stk_spec *known, uint6
     return STK_OK;
 }
 
-stk_err stk_wire_check(stk_wire_reply *r, size_t size, uint64_t number, const stk_spec *known,
-                       size_t num_parts, uint64_t memory, stk_diag *diag)
+stk_err stk_wire_check(stk_wire_reply *r, size_t size, uint64_t number,
+                       const stk_wire_expected *expected, uint64_t memory, stk_diag *diag)
 {
     if (size != sizeof(*r)) return stk_diag_set(diag, STK_EINVAL, "%zu bytes", size);
     if (r->number != number) return stk_diag_set(diag, STK_EINVAL, "an answer to another request");
@@ -72,10 +72,11 @@ stk_err stk_wire_check(stk_wire_reply *r, size_t size, uint64_t number, const st
     if (r->diag.err && !is_failure(r->diag.err))
         return stk_diag_set(diag, STK_EINVAL, "error %d", (int)r->diag.err);
     if (r->diag.err) return STK_OK;
-    if (r->num_parts != num_parts)
+    if (r->num_parts != expected->num_parts)
         return stk_diag_set(diag, STK_EINVAL, "%" PRIu64 " arrays", r->num_parts);
-    for (size_t i = 0; i < num_parts; i++) {
-        const stk_err err = check_array(&r->arrays[i], &known[i], memory, diag);
+    for (size_t i = 0; i < expected->num_parts; i++) {
+        if (!expected->taken[i]) continue;
+        const stk_err err = check_array(&r->arrays[i], &expected->known[i], memory, diag);
         if (err) return err;
     }
     return STK_OK;

@@ -18,7 +18,7 @@
 
 #include "graph/lone.h"
 
-#define STK_WIRE_BUILD STK_VERSION " 1" /* the number grows with every change of what crosses */
+#define STK_WIRE_BUILD STK_VERSION " 2" /* the number grows with every change of what crosses */
 #define STK_WIRE_ALIGN 64               /* of what lies in the memory */
 #define STK_WIRE_MOST 65536             /* bytes of a message */
 #define STK_WIRE_NO_BYTES UINT64_MAX
@@ -52,11 +52,18 @@ uint64_t stk_wire_sizes(void);
 /* Where part `i` of a request lies, or with num_parts the end; rounded up.  STK_ELIMIT: nowhere. */
 STK_NODISCARD stk_err stk_wire_offset(const stk_wire_request *r, size_t i, uint64_t *out);
 
+/* The arrays that a reply has. */
+typedef struct stk_wire_expected {
+    size_t num_parts;
+    bool taken[STK_MAX_PARTS];     /* false: this part is no array, it stays what it was */
+    stk_spec known[STK_MAX_PARTS]; /* as far as it is beforehand; dtype NONE: it is not */
+} stk_wire_expected;
+
 /* Whether a reply of `size` bytes says something of request `number` that can be believed: an
- * error of decoding, or `num_parts` arrays that lie inside of `memory` bytes, of the specs that are
- * known beforehand (dtype NONE: it is not).  Ends its text.  STK_EINVAL: no, with the reason. */
+ * error of decoding, or what is expected, inside of `memory` bytes.  Ends its text.  STK_EINVAL:
+ * no, with the reason. */
 STK_NODISCARD stk_err stk_wire_check(stk_wire_reply *r, size_t size, uint64_t number,
-                                     const stk_spec *known, size_t num_parts, uint64_t memory,
+                                     const stk_wire_expected *expected, uint64_t memory,
                                      stk_diag *diag);
 
 /* All of it, at `offset` of the memory.  STK_EIO, STK_ENOMEM: no, also where the file ends. */

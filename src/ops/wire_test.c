@@ -36,9 +36,13 @@ static stk_wire_reply good(void)
 
 static stk_err look(stk_wire_reply r, size_t size)
 {
-    stk_spec known[STK_MAX_PARTS] = {{.dtype = STK_UINT8, .ndim = 1, .shape = {100}}};
+    const stk_wire_expected e = {
+        .num_parts = 2,
+        .taken = {true, true},
+        .known = {{.dtype = STK_UINT8, .ndim = 1, .shape = {100}}},
+    };
     stk_diag diag = {0};
-    const stk_err err = stk_wire_check(&r, size, 7, known, 2, 168, &diag);
+    const stk_err err = stk_wire_check(&r, size, 7, &e, 168, &diag);
     CHECK(!err || diag.text[0]);
     return err;
 }
@@ -46,6 +50,18 @@ static stk_err look(stk_wire_reply r, size_t size)
 static stk_err look_at(stk_wire_reply r)
 {
     return look(r, sizeof(r));
+}
+
+/* Of a part that is not taken nothing is looked at, and nothing must be. */
+static void parts_that_stay(void)
+{
+    stk_wire_reply r = good();
+    stk_wire_expected e = {.num_parts = 2, .taken = {false, true}};
+    stk_diag diag = {0};
+    r.arrays[0] = (stk_wire_array){{.dtype = 99, .ndim = 77}, UINT64_MAX};
+    CHECK_EQ(stk_wire_check(&r, sizeof(r), 7, &e, 168, &diag), STK_OK);
+    e.taken[0] = true;
+    CHECK_EQ(stk_wire_check(&r, sizeof(r), 7, &e, 168, &diag), STK_EINVAL);
 }
 
 /* Everything that can be wrong, one at a time. */
@@ -97,7 +113,7 @@ static void errors(void)
     stk_wire_reply r = {.number = 1, .diag.err = STK_EIO};
     stk_diag diag;
     memset(r.diag.text, 'x', sizeof(r.diag.text));
-    CHECK_EQ(stk_wire_check(&r, sizeof(r), 1, NULL, 0, 0, &diag), STK_OK);
+    CHECK_EQ(stk_wire_check(&r, sizeof(r), 1, &(stk_wire_expected){0}, 0, &diag), STK_OK);
     CHECK_EQ(strlen(r.diag.text), sizeof(r.diag.text) - 1);
 }
 
@@ -122,4 +138,4 @@ static void memory(void)
     close(fd);
 }
 
-TESTS(TEST(offsets), TEST(lies), TEST(errors), TEST(memory))
+TESTS(TEST(offsets), TEST(parts_that_stay), TEST(lies), TEST(errors), TEST(memory))

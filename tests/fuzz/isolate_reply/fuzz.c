@@ -5,12 +5,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    stk_spec known[STK_MAX_PARTS] = {{.dtype = STK_UINT8, .ndim = 3, .shape = {4, 4, 3}}};
+    const stk_wire_expected e = {
+        .num_parts = 2,
+        .taken = {true, true},
+        .known = {{.dtype = STK_UINT8, .ndim = 3, .shape = {4, 4, 3}}},
+    };
     stk_wire_reply r = {0};
     stk_diag diag;
     const uint64_t memory = 4096;
     memcpy(&r, data, size < sizeof(r) ? size : sizeof(r));
-    if (stk_wire_check(&r, size, 1, known, 2, memory, &diag)) return 0;
+    if (stk_wire_check(&r, size, 1, &e, memory, &diag)) return 0;
     for (size_t i = 0; !r.diag.err && i < 2; i++) {
         size_t bytes;
         CHECK_EQ(stk_spec_bytes(&r.arrays[i].spec, &bytes), STK_OK);

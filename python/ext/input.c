@@ -2,6 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,7 +20,13 @@ static bool open_memory(ext_input *in, PyObject *source)
     return false;
 }
 
-/* Also of a pipe, which may have to wait for whoever writes. */
+static bool is_regular(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Also of a pipe: reads wait for whoever writes, and opening does not. */
 static bool open_path(ext_input *in, PyObject *source)
 {
     PyObject *path = NULL;
@@ -27,7 +36,7 @@ static bool open_path(ext_input *in, PyObject *source)
     in->name = PyUnicode_DecodeFSDefault(text);
     while (in->name && in->fd < 0) {
         Py_BEGIN_ALLOW_THREADS
-        in->fd = open(text, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+        in->fd = open(text, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         failed = errno;
         Py_END_ALLOW_THREADS
         if (in->fd >= 0 || failed != EINTR || PyErr_CheckSignals() < 0) break;
@@ -38,17 +47,39 @@ static bool open_path(ext_input *in, PyObject *source)
         ext_raise(err, &diag);
     }
     Py_DECREF(path);
-    struct stat st;
-    in->pipe = in->fd >= 0 && fstat(in->fd, &st) == 0 && !S_ISREG(st.st_mode);
+    in->pipe = in->fd >= 0 && !is_regular(in->fd);
+    if (in->pipe) in->wait_fd = in->fd;
     return in->fd >= 0;
+}
+
+/* The descriptor of what Python reads a pipe by, or -1.  Only of the types themselves: what others
+ * hold back is not known. */
+static int descriptor_of(PyObject *source, bool *buffered)
+{
+    int fd = -1;
+    PyObject *io = PyImport_ImportModule("io");
+    PyObject *plain = io ? PyObject_GetAttrString(io, "FileIO") : NULL;
+    PyObject *reader = io ? PyObject_GetAttrString(io, "BufferedReader") : NULL;
+    *buffered = reader && (PyObject *)Py_TYPE(source) == reader;
+    PyObject *raw = *buffered ? PyObject_GetAttrString(source, "raw") : Py_NewRef(source);
+    if (raw && plain && (PyObject *)Py_TYPE(raw) == plain) fd = PyObject_AsFileDescriptor(raw);
+    PyErr_Clear(); /* one that is closed says so when it is read */
+    Py_XDECREF(raw);
+    Py_XDECREF(reader);
+    Py_XDECREF(plain);
+    Py_XDECREF(io);
+    return fd >= 0 && !is_regular(fd) ? fd : -1;
 }
 
 static bool open_object(ext_input *in, PyObject *source)
 {
-    static const char *const names[] = {"readinto", "read"};
-    for (int i = 0; i < 2 && !in->reader; i++) {
+    static const char *const names[] = {"readinto1", "readinto", "read"};
+    bool buffered;
+    in->wait_fd = descriptor_of(source, &buffered);
+    const int first = buffered && in->wait_fd >= 0 ? 0 : 1; /* readinto1 waits but once */
+    for (int i = first; i < 3 && !in->reader; i++) {
         in->reader = PyObject_GetAttrString(source, names[i]);
-        in->into = i == 0;
+        in->into = i < 2;
         if (in->reader) continue;
         if (!PyErr_ExceptionMatches(PyExc_AttributeError)) return false;
         PyErr_Clear();
@@ -65,19 +96,46 @@ static bool open_object(ext_input *in, PyObject *source)
     return true;
 }
 
-bool ext_input_open(ext_input *in, PyObject *source)
+void ext_input_init(ext_input *in)
 {
-    *in = (ext_input){.fd = -1};
+    *in = (ext_input){.fd = -1, .wait_fd = -1, .wake_fd = -1};
+    atomic_init(&in->cancelled, false);
+}
+
+static bool open_any(ext_input *in, PyObject *source)
+{
     if (PyObject_CheckBuffer(source)) return open_memory(in, source);
     const bool path = PyUnicode_Check(source) ||
                       PyObject_HasAttrString((PyObject *)Py_TYPE(source), "__fspath__");
     return path ? open_path(in, source) : open_object(in, source);
 }
 
+bool ext_input_open(ext_input *in, PyObject *source, PyObject *timeout)
+{
+    if (!ext_timeout(timeout, &in->timeout) || !open_any(in, source)) return false;
+    if (in->wait_fd < 0) return true;
+    in->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (in->wake_fd < 0) PyErr_SetFromErrno(PyExc_OSError);
+    return in->wake_fd >= 0;
+}
+
+void ext_input_cancel(ext_input *in)
+{
+    atomic_store(&in->cancelled, true);
+    if (in->wake_fd >= 0) (void)eventfd_write(in->wake_fd, 1);
+}
+
+void ext_input_fini(ext_input *in)
+{
+    ext_input_close(in);
+    if (in->wake_fd >= 0) close(in->wake_fd);
+    in->wake_fd = -1;
+}
+
 void ext_input_close(ext_input *in)
 {
     if (in->fd >= 0) close(in->fd);
-    in->fd = -1;
+    in->fd = in->wait_fd = -1;
     Py_CLEAR(in->memory);
     Py_CLEAR(in->reader);
     Py_CLEAR(in->name);
@@ -142,17 +200,48 @@ static bool interrupted(ext_input *in)
     return raised;
 }
 
+/* -1: for ever. */
+static int milliseconds(int64_t deadline)
+{
+    if (deadline < 0) return -1;
+    const int64_t left = deadline - ext_now_ns();
+    if (left <= 0) return 0;
+    return left / 1000000 < INT_MAX ? (int)(left / 1000000) + 1 : INT_MAX;
+}
+
+static stk_err wait_readable(ext_input *in, stk_diag *diag)
+{
+    const int64_t deadline = in->timeout < 0 ? -1 : ext_now_ns() + in->timeout;
+    for (;;) {
+        struct pollfd fds[2] = {{.fd = in->wait_fd, .events = POLLIN},
+                                {.fd = in->wake_fd, .events = POLLIN}};
+        const int ms = milliseconds(deadline);
+        const int n = poll(fds, 2, ms);
+        if (atomic_load(&in->cancelled))
+            return stk_diag_set(diag, STK_ECANCELLED, "cancelled: another thread has closed it");
+        if (n > 0) return STK_OK;
+        if (n < 0 && errno != EINTR) return stk_diag_errno(diag, errno, "poll");
+        if (n < 0 && interrupted(in)) return STK_EFOREIGN;
+        if (n == 0 && ms == 0)
+            return stk_diag_set(diag, STK_ETIMEOUT, "no bytes came for %g s, the timeout",
+                                (double)in->timeout / 1e9);
+    }
+}
+
 stk_err ext_input_read(void *ctx, void *dst, size_t size, size_t *got, stk_diag *diag)
 {
     ext_input *in = ctx;
     *got = 0;
-    if (in->reader) return read_object(in, dst, size, got);
     for (;;) {
+        const stk_err err = in->wait_fd >= 0 ? wait_readable(in, diag) : STK_OK;
+        if (err) return err;
+        if (in->reader) return read_object(in, dst, size, got);
         const ssize_t n = read(in->fd, dst, size);
         if (n >= 0) {
             *got = (size_t)n;
             return STK_OK;
         }
+        if (errno == EAGAIN && in->pipe) continue; /* another one has read it */
         if (errno != EINTR) return stk_diag_errno(diag, errno, "read");
         if (interrupted(in)) return STK_EFOREIGN;
     }
@@ -235,4 +324,10 @@ void ext_turn_give(ext_turn *turn)
 {
     atomic_store(&turn->owner, 0);
     PyThread_release_lock(turn->lock);
+}
+
+bool ext_turn_take_last(ext_turn *turn, ext_input *in)
+{
+    if (atomic_load(&turn->owner) != PyThread_get_thread_ident()) ext_input_cancel(in);
+    return ext_turn_take(turn);
 }

@@ -2,9 +2,11 @@
  * stoker.io: what reads from whatever Python has.
  *
  * An input is memory, a path, or an object with readinto() or read().  What waits, and what
- * unpacks, runs without the GIL; objects are called with it.
+ * unpacks, runs without the GIL; objects are called with it.  A pipe is waited for by its
+ * descriptor, also where Python's own FileIO or BufferedReader reads it, so that the wait can be
+ * cancelled and has a limit; read() of another object has neither.
  *
- * Threads: one at a time for each input; its owner has a lock.
+ * Threads: one at a time for each input; its owner has a lock.  ext_input_cancel: any.
  */
 #ifndef STK_EXT_INPUT_H
 #define STK_EXT_INPUT_H
@@ -16,18 +18,29 @@
 #include "lane.h"
 
 typedef struct ext_input {
-    PyObject *memory;      /* a memoryview of bytes; NULL: there is a reader */
-    PyObject *reader;      /* the bound readinto() or read(); NULL: there is a descriptor */
-    PyObject *name;        /* of the file, for messages: a str; NULL: it has none */
-    bool into;             /* it is readinto() */
-    int fd;                /* -1: none */
-    bool pipe;             /* and it is that of no regular file */
+    PyObject *memory; /* a memoryview of bytes; NULL: there is a reader */
+    PyObject *reader; /* the bound readinto() or read(); NULL: there is a descriptor */
+    PyObject *name;   /* of the file, for messages: a str; NULL: it has none */
+    bool into;        /* it is readinto() */
+    int fd;           /* -1: none */
+    bool pipe;        /* and it is that of no regular file */
+    int wait_fd;      /* a read waits until this can be read; -1: it does not */
+    int64_t timeout;  /* ns that it waits; STK_FOREVER */
+    int wake_fd;      /* an eventfd; -1: none; until ext_input_fini */
+    atomic_bool cancelled;
     PyThreadState *thread; /* while its GIL is given up */
 } ext_input;
 
-/* Finds out what `source` is.  False with an exception. */
-bool ext_input_open(ext_input *in, PyObject *source);
+/* It holds nothing. */
+void ext_input_init(ext_input *in);
+
+/* Finds out what `source` is.  timeout: seconds, or None.  False with an exception. */
+bool ext_input_open(ext_input *in, PyObject *source, PyObject *timeout);
 void ext_input_close(ext_input *in);
+void ext_input_fini(ext_input *in); /* closes it, too; nobody uses it */
+
+/* What waits for a descriptor, and later reads, say STK_ECANCELLED. */
+void ext_input_cancel(ext_input *in);
 
 /* stk_stream_read_fn; ctx is the input.  Between the two below. */
 stk_err ext_input_read(void *ctx, void *dst, size_t size, size_t *got, stk_diag *diag);
@@ -52,6 +65,9 @@ bool ext_turn_init(ext_turn *turn);
 void ext_turn_fini(ext_turn *turn);
 bool ext_turn_take(ext_turn *turn); /* false with an exception */
 void ext_turn_give(ext_turn *turn);
+
+/* To close: whoever has the turn, if that is another thread, does not go on waiting. */
+bool ext_turn_take_last(ext_turn *turn, ext_input *in);
 
 /* tar.c, stream.c, wav.c */
 

@@ -7,7 +7,8 @@ typedef struct {
     PyObject_HEAD
     ext_turn turn; /* guards all below */
     ext_input in;
-    stk_stream *core; /* NULL: it has come to its end */
+    stk_stream *core; /* NULL: it has come to its end, or was closed */
+    bool ended;
 } Stream;
 
 static void close_all(Stream *self)
@@ -18,18 +19,18 @@ static void close_all(Stream *self)
 
 PyObject *ext_stream(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"src", "max_uncompressed_bytes", "max_ratio", NULL};
-    PyObject *source, *max_bytes = Py_None, *max_ratio = Py_None;
+    static char *names[] = {"src", "max_uncompressed_bytes", "max_ratio", "timeout", NULL};
+    PyObject *source, *max_bytes = Py_None, *max_ratio = Py_None, *timeout = Py_None;
     stk_stream_opts opts;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:stream", names, &source, &max_bytes,
-                                     &max_ratio) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOO:stream", names, &source, &max_bytes,
+                                     &max_ratio, &timeout) ||
         !ext_stream_opts(max_bytes, max_ratio, &opts))
         return NULL;
     PyTypeObject *type = ((ext_state *)PyModule_GetState(module))->stream_type;
     Stream *self = (Stream *)type->tp_alloc(type, 0);
     if (!self) return NULL;
-    self->in.fd = -1;
-    if (ext_turn_init(&self->turn) && ext_input_open(&self->in, source)) {
+    ext_input_init(&self->in);
+    if (ext_turn_init(&self->turn) && ext_input_open(&self->in, source, timeout)) {
         const Py_buffer *b = self->in.memory ? PyMemoryView_GET_BUFFER(self->in.memory) : NULL;
         const stk_err err = b ? stk_stream_over(b->buf, (size_t)b->len, &opts, &self->core)
                               : stk_stream_from(ext_input_read, &self->in, &opts, &self->core);
@@ -43,7 +44,12 @@ PyObject *ext_stream(PyObject *module, PyObject *args, PyObject *kwargs)
 /* NULL without an exception: the end. */
 static PyObject *next_block(Stream *self)
 {
-    if (!self->core) return NULL;
+    if (!self->core) {
+        stk_diag diag; /* whoever reads on another thread must not take it for the end */
+        if (!self->ended)
+            ext_raise(stk_diag_set(&diag, STK_ECANCELLED, "cancelled: it was closed"), &diag);
+        return NULL;
+    }
     PyObject *block = PyBytes_FromStringAndSize(NULL, BLOCK_BYTES);
     if (!block) return NULL;
     stk_diag diag = {0};
@@ -59,6 +65,7 @@ static PyObject *next_block(Stream *self)
     }
     Py_DECREF(block);
     if (err) ext_input_raise(&self->in, err, &diag);
+    self->ended = true;
     close_all(self);
     return NULL;
 }
@@ -76,7 +83,7 @@ static PyObject *stream_close(PyObject *op, PyObject *unused)
 {
     Stream *self = (Stream *)op;
     (void)unused;
-    if (!ext_turn_take(&self->turn)) return NULL;
+    if (!ext_turn_take_last(&self->turn, &self->in)) return NULL;
     close_all(self);
     ext_turn_give(&self->turn);
     Py_RETURN_NONE;
@@ -112,6 +119,7 @@ static void stream_dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
     close_all((Stream *)op);
+    ext_input_fini(&((Stream *)op)->in);
     ext_turn_fini(&((Stream *)op)->turn);
     type->tp_free(op);
     Py_DECREF(type);
@@ -119,7 +127,9 @@ static void stream_dealloc(PyObject *op)
 
 static PyMethodDef stream_methods[] = {
     {"close", stream_close, METH_NOARGS,
-     PyDoc_STR("close($self, /)\n--\n\nEnds the iteration and closes the file that it opened.")},
+     PyDoc_STR(
+         "close($self, /)\n--\n\nEnds the iteration, and the wait of another thread for a pipe, "
+         "with CancelledError; closes the file that it opened.")},
     {NULL, NULL, 0, NULL}, /* end */
 };
 

@@ -57,15 +57,17 @@ PyObject *ext_tar(PyObject *module, PyObject *args, PyObject *kwargs)
                             "max_member_bytes",
                             "max_header_bytes",
                             "strict",
+                            "timeout",
                             NULL};
     PyObject *source, *max_bytes = Py_None, *max_ratio = Py_None, *max_member = Py_None,
-                      *max_header = Py_None;
+                      *max_header = Py_None, *timeout = Py_None;
     int strict = 1;
     stk_stream_opts limits;
     stk_tar_opts opts = {0};
     uint64_t header = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOOp:iter_tarfile", names, &source,
-                                     &max_bytes, &max_ratio, &max_member, &max_header, &strict) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOOpO:iter_tarfile", names, &source,
+                                     &max_bytes, &max_ratio, &max_member, &max_header, &strict,
+                                     &timeout) ||
         !ext_stream_opts(max_bytes, max_ratio, &limits) ||
         !ext_limit("max_member_bytes", max_member, PY_SSIZE_T_MAX, &opts.max_member) ||
         !ext_limit("max_header_bytes", max_header, PY_SSIZE_T_MAX / 4, &header))
@@ -77,8 +79,8 @@ PyObject *ext_tar(PyObject *module, PyObject *args, PyObject *kwargs)
     PyTypeObject *type = state->tar_type;
     Tar *self = (Tar *)type->tp_alloc(type, 0);
     if (!self) return NULL;
-    self->in.fd = -1;
-    if (ext_turn_init(&self->turn) && ext_input_open(&self->in, source) &&
+    ext_input_init(&self->in);
+    if (ext_turn_init(&self->turn) && ext_input_open(&self->in, source, timeout) &&
         open_views(state, self, source)) {
         const stk_err err = open_tar(self, &limits, &opts);
         if (!err) return (PyObject *)self;
@@ -171,7 +173,7 @@ static PyObject *tar_close(PyObject *op, PyObject *unused)
 {
     Tar *self = (Tar *)op;
     (void)unused;
-    if (!ext_turn_take(&self->turn)) return NULL;
+    if (!ext_turn_take_last(&self->turn, &self->in)) return NULL;
     close_all(self);
     ext_turn_give(&self->turn);
     Py_RETURN_NONE;
@@ -198,6 +200,7 @@ static void tar_dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
     close_all((Tar *)op);
+    ext_input_fini(&((Tar *)op)->in);
     ext_turn_fini(&((Tar *)op)->turn);
     type->tp_free(op);
     Py_DECREF(type);
@@ -205,7 +208,9 @@ static void tar_dealloc(PyObject *op)
 
 static PyMethodDef tar_methods[] = {
     {"close", tar_close, METH_NOARGS,
-     PyDoc_STR("close($self, /)\n--\n\nEnds the iteration and closes the file that it opened.")},
+     PyDoc_STR(
+         "close($self, /)\n--\n\nEnds the iteration, and the wait of another thread for a pipe, "
+         "with CancelledError; closes the file that it opened.")},
     {NULL, NULL, 0, NULL}, /* end */
 };
 

@@ -324,9 +324,14 @@ def tar(
     max_member_bytes: int | None = None,
     max_header_bytes: int | None = None,
     strict: bool = True,
+    timeout: float | None = None,
 ) -> TarIterator: ...
 def stream(
-    src: Any, *, max_uncompressed_bytes: int | None = None, max_ratio: int | None = None
+    src: Any,
+    *,
+    max_uncompressed_bytes: int | None = None,
+    max_ratio: int | None = None,
+    timeout: float | None = None,
 ) -> Stream: ...
 def load_wav(
     data: Buffer | str | PathLike[str] | PathLike[bytes],

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import gzip
 import io
 import os
+import termios
 import threading
 import weakref
+from array import array
 
 import numpy as np
 import pytest
 
 import stoker
 from archives import Trickle, close, expected, listed, make, member
-from stoker.io import iter_tarfile
+from stoker.io import iter_jsonl, iter_lines, iter_tarfile
 from support import at_once, ok
 
 
@@ -86,6 +89,96 @@ def test_ctrl_c_ends_a_wait(tmp_path):
         file.close()
     """
     assert ok(code) == "interrupted\n" * 2
+
+
+def raw(fd):
+    return open(fd, "rb", buffering=0, closefd=False)
+
+
+def buffered(fd):
+    return open(fd, "rb", closefd=False)
+
+
+def by_path(fd):
+    return f"/proc/self/fd/{fd}"
+
+
+@pytest.fixture
+def ends():
+    read, write = os.pipe()
+    yield read, write
+    os.close(read)
+    os.close(write)
+
+
+def wait_until_empty(fd):
+    """Whoever reads has begun."""
+    size = array("i", [1])
+    while size[0]:
+        fcntl.ioctl(fd, termios.FIONREAD, size)
+
+
+@pytest.mark.parametrize("opened", [raw, buffered, by_path])
+@pytest.mark.parametrize("function", [iter_tarfile, iter_lines, iter_jsonl])
+def test_a_wait_is_cancelled(function, opened, ends):
+    read, write = ends
+    members, failed = function(opened(read)), []
+
+    def wait():
+        try:
+            next(members)
+        except BaseException as error:
+            failed.append(error)
+
+    reader = threading.Thread(target=wait)
+    reader.start()
+    os.write(write, b"x" * 100)
+    wait_until_empty(read)
+    members.close()
+    reader.join()
+    (error,) = failed
+    assert isinstance(error, stoker.CancelledError) and "closed" in str(error)
+    assert list(members) == []
+    members.close()
+
+
+@pytest.mark.parametrize("opened", [raw, buffered, by_path])
+@pytest.mark.parametrize("function", [iter_tarfile, iter_lines, iter_jsonl])
+def test_a_wait_has_a_limit(function, opened, ends):
+    read, write = ends
+    os.write(write, b"x" * 100)
+    with pytest.raises(stoker.TimeoutError, match="no bytes came for 0.01 s, the timeout"):
+        next(function(opened(read), timeout=0.01))
+    for wrong, error in ((-1, ValueError), ("1", TypeError)):
+        with pytest.raises(error):
+            function(opened(read), timeout=wrong)
+
+
+def test_nobody_writes(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for function in (iter_tarfile, iter_lines, iter_jsonl):
+        with pytest.raises(stoker.TimeoutError):
+            next(function(fifo, timeout=0.01))
+
+
+@pytest.mark.parametrize("opened", [raw, buffered, by_path])
+def test_what_is_there_comes_at_once(opened, ends):
+    read, write = ends
+    lines = iter_lines(opened(read), timeout=100)
+    for i in range(5):
+        os.write(write, b"line %d\npart" % i)
+        assert next(lines).endswith(f"line {i}")
+    lines.close()
+
+
+def test_descriptors_are_given_back(ends):
+    before = set(os.listdir("/proc/self/fd"))
+    for opened in (raw, buffered, by_path):
+        iters = [function(opened(ends[0])) for function in (iter_tarfile, iter_lines, iter_jsonl)]
+        iters[0].close()
+        del iters
+    assert set(os.listdir("/proc/self/fd")) == before
 
 
 class Failing(io.RawIOBase):

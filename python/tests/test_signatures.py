@@ -190,7 +190,7 @@ EXPECTED = {
         "load_wav": "data, time_offset_seconds=None, duration_seconds=None, *, max_bytes=None",
         "parse_wav": "data",
         "iter_tarfile": "src, *, max_uncompressed_bytes=None, max_ratio=None, max_member_bytes=None, "
-        "max_header_bytes=None, strict=True",
+        "max_header_bytes=None, strict=True, timeout=None",
     },
     "dataloader": {
         "DataLoader": "src, *, preprocessor=None, batch_size=None, drop_last=False, aggregator=None, "

@@ -115,7 +115,8 @@ def demux_config(
     buffer_size: of reads, in bytes.
     protocols: FFmpeg's protocols that may be used, `["file", "http", "https", "tcp", "tls"]`; by default none, so
         that nothing but the input itself is opened, and addresses are not inputs.
-    timeout: seconds for opening, and for each packet, after which `TimeoutError` is raised; None: no limit.
+    timeout: seconds for opening, and for each packet, after which `TimeoutError` is raised; None: no limit.  read() of
+        a file object cannot be interrupted: neither this nor close() ends it before it comes back.
     max_bytes: of the packets of one call; more are a `LimitError`.
     """
     return DemuxConfig(

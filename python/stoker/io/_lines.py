@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from codecs import lookup
+from collections.abc import Iterator
+from typing import TypeVar
 
 from .. import _check, _stoker
 from ..errors import LimitError, MalformedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator
     from os import PathLike
     from typing import Any
 
@@ -24,6 +26,32 @@ _BOM = b"\xef\xbb\xbf"
 _MOST = 16 * 2**20
 
 
+T = TypeVar("T")
+
+
+class Lines(Iterator[T]):
+    """What iter_lines and iter_jsonl give."""
+
+    __slots__ = ("__weakref__", "_blocks", "_each")
+
+    def __init__(self, blocks: _stoker.Stream, each: Generator[T, None, None]) -> None:
+        self._blocks, self._each = blocks, each
+
+    def __iter__(self) -> Iterator[T]:
+        return self._each  # which costs no call of Python's for each line
+
+    def __next__(self) -> T:
+        return next(self._each)
+
+    def close(self) -> None:
+        """Ends the iteration and lets go of the file; what waits for a pipe on another thread: CancelledError."""
+        self._blocks.close()
+        try:
+            self._each.close()
+        except ValueError:  # that thread is about to end it
+            pass
+
+
 def iter_lines(
     src: Buffer | Readable | str | PathLike[str] | PathLike[bytes],
     *,
@@ -32,7 +60,8 @@ def iter_lines(
     max_line_bytes: int | None = None,
     max_uncompressed_bytes: int | None = None,
     max_ratio: int | None = None,
-) -> Generator[str, None, None]:
+    timeout: float | None = None,
+) -> Lines[str]:
     """The lines of a text, without their ends, which are "\\n" or "\\r\\n".
 
     `src`: bytes (anything with the buffer protocol), a path, or a file that is open for reading bytes, pipes
@@ -40,16 +69,18 @@ def iter_lines(
     `encoding`, `errors`: as in str.decode; of encodings in which "\\n" is one byte.  A byte order mark of UTF-8
     at the beginning is dropped.
     `max_line_bytes`: of one line (None: 16 MiB).
-    `max_uncompressed_bytes`, `max_ratio`: as in iter_tarfile.
+    `max_uncompressed_bytes`, `max_ratio`, `timeout`: as in iter_tarfile.
+
+    Its close() lets go of the file, as that of iter_tarfile.
 
     Raises MalformedError (a ValueError) for what the encoding does not have and LimitError for a line that is
-    too long, both with the file's name and the line's number; CorruptError; IOError.
+    too long, both with the file's name and the line's number; CorruptError; IOError; TimeoutError; CancelledError.
     """
     _check_encoding(encoding)
     most = _MOST if max_line_bytes is None else max_line_bytes
     _check.integer("max_line_bytes", most, 1)
-    blocks = _stoker.stream(src, max_uncompressed_bytes=max_uncompressed_bytes, max_ratio=max_ratio)
-    return _each(_texts(blocks, blocks.name or "line", encoding, errors, most))
+    blocks = _stoker.stream(src, max_uncompressed_bytes=max_uncompressed_bytes, max_ratio=max_ratio, timeout=timeout)
+    return Lines(blocks, _each(_texts(blocks, blocks.name or "line", encoding, errors, most)))
 
 
 def iter_jsonl(
@@ -59,7 +90,8 @@ def iter_jsonl(
     max_line_bytes: int | None = None,
     max_uncompressed_bytes: int | None = None,
     max_ratio: int | None = None,
-) -> Generator[Any, None, None]:
+    timeout: float | None = None,
+) -> Lines[Any]:
     """The documents of JSON lines: UTF-8, one on each line; lines of nothing but blanks are left out.
 
     `loads`: what reads one (json.loads).  The others are those of iter_lines.
@@ -69,9 +101,9 @@ def iter_jsonl(
     """
     most = _MOST if max_line_bytes is None else max_line_bytes
     _check.integer("max_line_bytes", most, 1)
-    blocks = _stoker.stream(src, max_uncompressed_bytes=max_uncompressed_bytes, max_ratio=max_ratio)
+    blocks = _stoker.stream(src, max_uncompressed_bytes=max_uncompressed_bytes, max_ratio=max_ratio, timeout=timeout)
     name = blocks.name or "line"
-    return _documents(_texts(blocks, name, "utf-8", "strict", most), name, loads)
+    return Lines(blocks, _documents(_texts(blocks, name, "utf-8", "strict", most), name, loads))
 
 
 def _check_encoding(encoding: str) -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         max_member_bytes: int | None = None,
         max_header_bytes: int | None = None,
         strict: bool = True,
+        timeout: float | None = None,
     ) -> Members[memoryview]: ...
     @overload
     def iter_tarfile(
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         max_member_bytes: int | None = None,
         max_header_bytes: int | None = None,
         strict: bool = True,
+        timeout: float | None = None,
     ) -> Members[bytes]: ...
 
 
@@ -59,6 +61,7 @@ def iter_tarfile(
     max_member_bytes: int | None = None,
     max_header_bytes: int | None = None,
     strict: bool = True,
+    timeout: float | None = None,
 ) -> Members[memoryview | bytes]:
     """(name, data) of each regular file in a tar archive, in order.
 
@@ -76,11 +79,14 @@ def iter_tarfile(
     `max_member_bytes`: of one member that is not a view (None: 1 GiB).
     `max_header_bytes`: of names and pax records of one member (None: 1 MiB).
     `strict`: an archive must end with a block of zeros; without one it may have been cut.
+    `timeout`: seconds that a read of a pipe may wait for bytes (None: any).
 
-    The iterator may be shared by threads: each member goes to one of them.  Its close() lets go of the file.
+    The iterator may be shared by threads: each member goes to one of them.  Its close() lets go of the file; what
+    waits for a pipe on another thread ends with CancelledError.  That, and `timeout`, is for pipes by their path, and
+    for what open(), os.fdopen() and subprocess.PIPE give; read() of other objects cannot be interrupted.
 
     Raises CorruptError for a broken or truncated archive, with the offset; UnsupportedError for sparse files,
-    by name, and for what is no archive; LimitError; IOError.
+    by name, and for what is no archive; LimitError; IOError; TimeoutError; CancelledError.
     """
     return _stoker.tar(
         src,
@@ -89,4 +95,5 @@ def iter_tarfile(
         max_member_bytes=max_member_bytes,
         max_header_bytes=max_header_bytes,
         strict=strict,
+        timeout=timeout,
     )

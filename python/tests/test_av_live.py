@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import av
@@ -143,6 +144,36 @@ def test_udp() -> None:
                     assert to_numpy(convert_frames(frame)).shape == (24, 32, 3)
                 assert balanced(live).delivered >= 10
     balanced(live)
+
+
+@pytest.mark.parametrize("by", ["pipe", "udp"])
+def test_a_reader_that_is_slower_than_the_sender(by) -> None:
+    """What is taken every 0.2 s of 25 frames a second has waited in a full queue of 8 for longer than that."""
+    pause, taken = 0.2, 12
+    began = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        if by == "pipe":
+            src = stack.enter_context(sender("-f", "mpegts", "-", stdout=subprocess.PIPE)).stdout
+        else:
+            src = f"udp://127.0.0.1:{free_port(socket.SOCK_DGRAM)}"
+        live = stack.enter_context(LiveReader(src, queue=8, timeout=60))
+        if by == "udp":
+            stack.enter_context(sender("-f", "mpegts", f"{src}?pkt_size=1316"))
+        times = []
+        for frame in live:
+            times.append(frame.pts)
+            pass_time(pause)
+            if len(times) == taken:
+                break
+        took = time.monotonic() - began
+        open_ones = balanced(live)
+    stats = balanced(live)
+    assert open_ones.delivered == stats.delivered == taken and 0 < open_ones.dropped
+    assert stats.delivered + stats.dropped == stats.received and stats.waiting == stats.failed == 0
+    steps = np.diff(times)
+    assert (steps > 0).all() and steps.max() > 1.5 / 25  # newer ones, over what was dropped
+    assert 1000 * pause <= stats.latency_p50 <= stats.latency_p90 <= stats.latency_p99 <= stats.latency_max
+    assert stats.latency_max < 1000 * took and took >= taken * pause
 
 
 def test_silence_of_a_sender_that_stopped(clip) -> None:

@@ -20,6 +20,7 @@ from av import needs_ffmpeg
 from support import ok, pass_time, until
 
 import stoker
+from stoker import ops
 from stoker.io import LiveReader, convert_frames, decode_config, get_video_filter_desc, to_numpy
 
 pytestmark = needs_ffmpeg
@@ -451,3 +452,26 @@ def test_a_source_of_a_pipeline(clip) -> None:
             got = [np.array(batch.image) for batch in pipeline]
     assert [len(images) for images in got] == [10] * 5
     assert np.array_equal(np.concatenate(got), av.pixels(clip))
+
+
+def test_native_ops_take_its_frames(clip) -> None:
+    want = av.pixels(clip)
+    luma = (want @ np.array([0.2989, 0.587, 0.114])).astype(int)
+    with LiveReader(clip, low_latency=False) as live:
+        builder = stoker.PipelineBuilder().add_source(live).pipe(ops.grayscale(1)).batch(10).pipe(ops.normalize(0, 1, layout="NCHW"))
+        got = [np.asarray(batch.image) for batch in builder.add_sink(1).build(num_threads=1)]
+    assert [a.shape for a in got] == [(10, 3, 48, 64)] * 5 and np.abs(np.concatenate(got)[:, 0] * 255 - luma).max() < 1.01
+    with LiveReader(clip, low_latency=False) as live:  # batches, too
+        (batch,) = stoker.PipelineBuilder().add_source(live).batch(50).add_sink(1).build(num_threads=1)
+        assert np.array_equal(batch.image, want)
+
+
+def test_frames_are_arrays_by_dlpack(clip) -> None:
+    with LiveReader(clip, low_latency=False) as live:
+        frame = next(live)
+    first = np.from_dlpack(frame)
+    assert first.shape == (48, 64, 3) and np.array_equal(first, np.from_dlpack(frame))
+    want = to_numpy(convert_frames(frame))  # not consumed until this
+    assert np.array_equal(first, want)
+    with pytest.raises(TypeError, match="ImageFrames"):
+        np.from_dlpack(frame)

@@ -27,6 +27,14 @@ class Frames(Consumable):
 
     __slots__ = ()
 
+    def __dlpack__(self, **options: Any) -> Any:
+        """The array of `convert_frames`, in new memory, by the protocol of arrays: so `numpy.from_dlpack` and native
+        ops of a pipeline take frames as they are.  The frames are not consumed."""
+        return _stoker.av_convert((self._handle,), False, None).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # memory of the CPU
+
     def _get(self, name: str) -> Any:
         return _stoker.av_frames_info(self._handle)[name]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import stoker
-from stoker.io import encode_image, load_image, save_image, video_encode_config
+from stoker.io import Muxer, encode_image, load_image, load_video, save_image, video_encode_config
 
-from av import needs_ffmpeg, pixels
+from av import ffmpeg, needs_ffmpeg, pixels
 from support import torch_module
 
 pytestmark = needs_ffmpeg
@@ -115,6 +115,7 @@ def test_shapes_and_types(tmp_path, data, pix_fmt, text):
         ("png", GRAY16, "gray16", "it takes .*gray16be"),
         ("jpg", RGB, "rgb24", "'mjpeg' does not take the pixel format 'rgb24': it takes yuvj420p, "),
         ("png", np.zeros((3, 48, 64), np.uint8), "yuv444p", "it takes rgb24"),
+        ("jpg", np.zeros((3, 48, 64), np.uint8), "yuv444p", "'yuv444p': it takes yuvj420p, yuvj422p, yuvj444p$"),
     ],
 )
 def test_what_the_encoder_takes(tmp_path, ending, data, pix_fmt, text):
@@ -143,3 +144,26 @@ def test_encode_image(tmp_path):
     with pytest.raises(ValueError, match="made for frames in rgb24, 64x48, not in rgb24, 32x48"):
         encode_image(tmp_path / "c.png", RGB[:, ::2], encode_config=config)
     assert not (tmp_path / "c.png").exists()
+
+
+def test_jpeg_takes_what_it_lists(tmp_path):
+    path = tmp_path / "a.jpg"
+    for pix_fmt, shape in (("yuvj420p", (1, 72, 64)), ("yuvj422p", (1, 96, 64)), ("yuvj444p", (3, 48, 64))):
+        save_image(path, np.full(shape, 128, np.uint8), pix_fmt)
+        assert np.asarray(load_image(path)).shape == (48, 64, 3)
+    muxer = Muxer(path)  # who asks for it gets what is not standard
+    config = video_encode_config(height=48, width=64, frame_rate=1, pix_fmt="yuv444p")
+    assert muxer.add_encode_stream(config, encoder_config={"strict": "unofficial"})
+
+
+def test_animated_webp(tmp_path):
+    """FFmpeg would say that there is no image."""
+    still, moving = tmp_path / "a.webp", tmp_path / "b.webp"
+    ffmpeg("-f", "lavfi", "-i", "testsrc=s=64x48:d=0.2", "-frames:v", "1", still)
+    ffmpeg("-f", "lavfi", "-i", "testsrc=s=64x48:d=0.2", "-loop", "0", moving)
+    assert np.asarray(load_image(still)).shape == (48, 64, 3)
+    for load in (load_image, load_video):
+        with pytest.raises(stoker.UnsupportedError, match="animated WebP is not read"):
+            load(moving)
+    with pytest.raises(stoker.CorruptError):
+        load_image(still.read_bytes()[:200])

@@ -249,6 +249,15 @@ stk_err mod_decoder_next(stk_decoder *d, size_t max_frames, size_t max_bytes, st
     return err;
 }
 
+/* RIFF, its size, WEBP, VP8X, the size of that chunk, and its flags. */
+static bool is_animated_webp(const stk_packets *packets)
+{
+    enum { KIND = 8, FLAGS = 20, ANIMATION = 2 };
+    const AVPacket *p = packets && packets->n ? packets->list[0] : NULL;
+    return p && p->size > FLAGS && !memcmp(p->data + KIND, "WEBPVP8X", 8) &&
+           p->data[FLAGS] & ANIMATION;
+}
+
 stk_err mod_decoder_decode(stk_decoder *d, stk_packets *packets, bool flush, stk_frames **out,
                            stk_diag *diag)
 {
@@ -259,6 +268,9 @@ stk_err mod_decoder_decode(stk_decoder *d, stk_packets *packets, bool flush, stk
     if (!err && flush) err = put(d, NULL, diag);
     const size_t stop = d->max_bytes < SIZE_MAX ? d->max_bytes + 1 : SIZE_MAX;
     if (!err) err = decode_part(d, &(part){SIZE_MAX, stop, false}, out, diag);
+    if (err == STK_ECORRUPT && is_animated_webp(packets)) /* up to FFmpeg 8 at least */
+        err = stk_diag_set(diag, STK_EUNSUPPORTED,
+                           "animated WebP is not read: FFmpeg's decoder knows still images");
     leave(d);
     return err;
 }

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <libavutil/pixdesc.h>
 
@@ -53,6 +54,18 @@ static stk_err set_colors(AVCodecContext *c, const stk_encode_opts *o, stk_av_ca
     return err;
 }
 
+/* FFmpeg's JPEG encoder lists formats of limited range, which JPEG does not have, and refuses them
+ * when it is opened, unless it is told that they are of full range or may be written all the same.
+ */
+static bool refuses(const AVCodec *codec, enum AVPixelFormat format, const char *const *options)
+{
+    const char *name = av_get_pix_fmt_name(format);
+    if (codec->id != AV_CODEC_ID_MJPEG || !name || !strncmp(name, "yuvj", 4)) return false;
+    for (const char *const *o = options; o && *o; o += 2)
+        if (!strcmp(o[0], "strict") || !strcmp(o[0], "color_range")) return false;
+    return true;
+}
+
 static stk_err set_video(AVCodecContext *c, const stk_encode_opts *o, stk_av_call *call)
 {
     const enum AVPixelFormat *takes = NULL;
@@ -67,6 +80,7 @@ static stk_err set_video(AVCodecContext *c, const stk_encode_opts *o, stk_av_cal
         return stk_av_say(call, STK_EINVAL, "width, height and frame_rate must be above 0");
     bool found = !compat_takes(c->codec, PIX_FORMAT, pix_fmts, &takes) || !takes;
     for (; takes && *takes != AV_PIX_FMT_NONE; takes++) {
+        if (refuses(c->codec, *takes, o->options)) continue;
         found |= *takes == format;
         list_add(list, &n, av_get_pix_fmt_name(*takes));
     }

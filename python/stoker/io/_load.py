@@ -79,7 +79,8 @@ def load_image(
 ) -> CPUBuffer:
     """An image as an array: by default uint8, (height, width, 3).
 
-    The parameters are those of `demux_image` and `decode_packets`, as are the errors.
+    The parameters are those of `demux_image` and `decode_packets`, as are the errors; animated WebP, which FFmpeg
+    does not read, is an `UnsupportedError`.
     """
     no_device(device_config)
     packets = demux_image(src, demux_config=demux_config, name=name)

@@ -54,7 +54,7 @@ SOUNDS = {
     "aac.m4a": ["-c:a", "aac"],
 }
 # Where a cut, or a size, between packets is not seen by FFmpeg, nor said by the file's header.
-ENDLESS = {"h264.h264", "hevc.hevc", "mp3.mp3", "h264.mkv", "anim.gif", "still.avif", "flac.flac"}
+ENDLESS = {"h264.h264", "hevc.hevc", "mp3.mp3", "still.avif", "flac.flac"}
 RESYNCED = {"h264.mkv", "opus.webm", "pcm.wav"}
 
 
@@ -130,6 +130,45 @@ def test_sound_that_is_cut_between_packets(name, tmp_path):
         assert frames.num_failed and len(frames) < whole
 
 
+ENDED = {
+    "sound.aiff": [],
+    "sound.au": [],
+    "sound.ogg": ["-c:a", "libvorbis"],
+    "sound.opus": ["-c:a", "libopus", "-ar", "48000"],
+    "sound.mka": ["-c:a", "flac"],
+    "video.webm": ["-c:v", "libvpx", "-g", "5"],
+    "video.mkv": ["-c:v", "mpeg4"],
+    "video.flv": ["-c:v", "flv1"],
+    "video.ogv": ["-c:v", "libtheora"],
+    "anim.gif": [],
+    "anim.apng": [],
+}
+PIPED = {"mka": "matroska", "mkv": "matroska", "ogv": "ogg"}
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_an_end_that_a_file_tells_of(name, tmp_path):
+    """By a size in its header, or a mark behind its last packet: without it, it is not whole."""
+    path, suffix = tmp_path / name, name.split(".")[-1]
+    if name.startswith("sound"):
+        tone(path, *ENDED[name], rate=48000, channels=1, seconds=0.5)
+    else:
+        make(path, *ENDED[name], size="32x32", rate=10)
+    demux = demux_audio if name.startswith("sound") else demux_video
+    data = path.read_bytes()
+    whole = decode_packets(demux(data), None, strict=True)
+    lengths = set()
+    for n in range(len(data) // 8, len(data) - 1, max(1, len(data) // 61)):
+        try:
+            lengths.add(len(decode_packets(demux(data[:n], demux_config=QUICK), None, strict=True)))
+        except stoker.Error:
+            lengths.add(-1)
+    assert -1 in lengths and lengths <= {-1, len(whole)}
+    if suffix not in {"apng", "aiff"}:  # what is written into a pipe has no size in its header, which AIFF needs
+        piped = ffmpeg("-i", path, "-c", "copy", "-f", PIPED.get(suffix, suffix), "-")
+        assert len(decode_packets(demux(piped), None, strict=True)) == len(whole)
+
+
 def streamed(data, part):
     """Frames of the first stream, and packets that failed."""
     with Demuxer(data, demux_config=QUICK) as demuxer:
@@ -141,7 +180,7 @@ def streamed(data, part):
 
 
 @pytest.mark.parametrize("part", [{"num_packets": 1}, {"num_packets": 7}, {"duration": 0.1}])
-@pytest.mark.parametrize("name", ["flac", "w64", "wav", "mp4", "mkv", "avi"])
+@pytest.mark.parametrize("name", ["flac", "w64", "wav", "mp4", "mkv", "avi", "oga", "aiff"])
 def test_what_is_cut_and_streamed(name, part, tmp_path):
     """As what is read at once: the last packet fails, wherever a part ends."""
     path = tmp_path / f"some.{name}"

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "av/demuxer.h"
+#include "av/ending.h"
 #include "base/alloc.h"
 
 enum {
@@ -81,6 +82,7 @@ bool stk_demuxer_is_short(const stk_demuxer *d, int stream, bool surely)
     const bool avi = !strcmp(name, "avi"), mov = !strncmp(name, "mov,", 4);
     const bool wav = !strcmp(name, "wav"), mp3 = !strcmp(name, "mp3");
     if (!t->n || t->part) return false;
+    if (av_ending_is_missing(name, &d->input, surely ? d->fc->pb : NULL)) return true;
     const bool indexed = mov || (avi && st->codecpar->codec_type == AVMEDIA_TYPE_VIDEO);
     if (indexed && has_more(st, t->n, surely)) return true;
     if ((avi || wav) && av_input_has_riff(&d->input)) return is_short_riff(d, t, st, told);

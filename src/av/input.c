@@ -115,9 +115,11 @@ static int read_any(void *opaque, uint8_t *dst, int n)
     return (int)got;
 }
 
+enum { RIFF_HEAD = 8 }; /* bytes: of what is behind them, the last four say the size */
+
 bool av_input_has_riff(const av_input *in)
 {
-    return in->known >= AV_INPUT_HEAD && !memcmp(in->head, "RIFF", 4);
+    return in->known >= RIFF_HEAD && !memcmp(in->head, "RIFF", 4);
 }
 
 /* Not a size, but what those write who do not know it: about the largest of 31 or 32 bits. */
@@ -130,7 +132,7 @@ bool av_input_is_cut(const av_input *in, int64_t slack)
 {
     const int64_t size = in->size >= 0 ? in->size : in->known;
     const int64_t says = AV_RL32(in->head + 4);
-    return av_input_has_riff(in) && !is_placeholder(says) && says + AV_INPUT_HEAD > size + slack;
+    return av_input_has_riff(in) && !is_placeholder(says) && says + RIFF_HEAD > size + slack;
 }
 
 static int64_t seek_any(void *opaque, int64_t offset, int whence)

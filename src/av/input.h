@@ -13,7 +13,7 @@
 
 #include "av/stop.h"
 
-enum { AV_INPUT_HEAD = 8 };
+enum { AV_INPUT_HEAD = 1024 };
 
 typedef struct av_input {
     AVIOContext *io;      /* NULL: FFmpeg opens the url itself */

@@ -28,7 +28,7 @@ def turn(path, orientation, angle=None):
     """A copy of the mp4 whose header has that matrix."""
     data = bytearray(path.read_bytes())
     (at,) = (at for kind, at, _ in boxes.mp4(bytes(data)) if kind == b"tkhd")
-    a, b, c, d = MATRICES[orientation] if angle is None else (np.cos(angle), np.sin(angle), -np.sin(angle), np.cos(angle))
+    a, b, c, d = MATRICES.get(orientation, (0, 0, 0, 0)) if angle is None else (np.cos(angle), np.sin(angle), -np.sin(angle), np.cos(angle))
     struct.pack_into(">9i", data, at + 48, *(int(v * 65536) for v in (a, b, 0, c, d, 0, 0, 0)), 1 << 30)
     copy = path.with_name(f"{path.stem}_{orientation}_{angle}.mp4")
     copy.write_bytes(data)
@@ -103,9 +103,10 @@ def test_parts_are_compared_upright(stored):
         clips([stored, turn(stored, 6)], ops.decode_video(2, size=16))
 
 
-def test_other_angles_are_left(stored):
-    """Nothing is cut off or filled in."""
-    path = turn(stored, 1, angle=np.pi / 6)
+@pytest.mark.parametrize("angle", [np.pi / 6, None])
+def test_other_angles_are_left(stored, angle):
+    """Nothing is cut off or filled in; None: numbers that are no turn at all."""
+    path = turn(stored, 1, angle=angle) if angle else turn(stored, 0)
     assert demux_video(path).codec.orientation == 1
     assert np.array_equal(clips(path, ops.decode_video(None))[0], load_video(path))
 

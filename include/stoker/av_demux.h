@@ -54,6 +54,8 @@ typedef struct stk_demux_opts {
     const char *protocols;      /* "file,http,tcp": what may be opened; NULL: only the input */
     int64_t timeout;            /* ns for opening, and for each packet; 0: 60 s; STK_FOREVER */
     size_t max_bytes;           /* of the packets of one call; 0: 4 GiB */
+    size_t frames; /* of a video, from its first on, that suffice: stk_demuxer_read of no
+                      window may leave out what follows the key frame behind them; 0: all */
     stk_av_interrupt interrupt; /* not asked by stk_demuxer_free */
 } stk_demux_opts;
 

@@ -130,6 +130,21 @@ def test_strides_through_open_groups(long, stride, size):
         assert np.array_equal(got, every[first :: stride][:frames])
 
 
+@pytest.mark.parametrize("name", ["h264.mp4", "h264_open.mkv", "hevc_open.mp4", "h264.ts", "vp8_hidden.webm", "mpeg2_open.mpg"])
+def test_clips_that_begin_where_it_is_known(files, long, name):
+    """No more of the file is read than they need, with what is shown before the next key frame and comes behind it."""
+    for path in (files[name], long):
+        every = whole(path)
+        for frames in (1, 9, 10, 11, 12, 13, 24):
+            got = clips([path], ops.decode_video(frames, stride=2, size=(24, 32)))[0]
+            assert np.array_equal(got, every[: 2 * frames : 2])
+        fields = {"first": [path] * 5, "second": [path] * 5}  # the second begins where the first does
+        src = source.List(**fields, files=list(fields), seed=4)
+        (batch,), _ = run(src, ops.decode_video(5, stride=3, size=(24, 32), where="random"))
+        first, second = (np.asarray(batch[field]) for field in fields)
+        assert np.array_equal(first, second) and len({clip.tobytes() for clip in first}) > 1
+
+
 @pytest.mark.parametrize("size", [(24, 32), (24, 36)])
 def test_frames_that_are_dropped_are_those_before_them(tmp_path, size):
     """The packets of a recording that begins in an open group say more frames than there are."""

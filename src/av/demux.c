@@ -141,6 +141,7 @@ static stk_err make(stk_demuxer *d, const stk_av_input *input, const stk_demux_o
 {
     stk_err err = STK_OK;
     d->max_bytes = opts->max_bytes ? opts->max_bytes : DEFAULT_MAX_BYTES;
+    d->frames = opts->frames;
     d->fresh = true;
     d->nested = opts->protocols;
     atomic_flag_clear(&d->busy);

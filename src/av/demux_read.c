@@ -4,11 +4,13 @@
 #include "av/demuxer.h"
 #include "av/module.h"
 #include "av/refresh.h"
+#include "av/video_index.h"
 
 enum {
     MAX_TRIES = 24,      /* of seeking further back; each goes twice as far as the one before */
     AUDIO_PREROLL = 250, /* ms that decoders of audio need before what they decode is right */
     OUT_OF_ORDER = 300,  /* ms that pictures may be shown out of order, where only that is known */
+    REORDERED = 16,      /* pictures that a codec may keep back, to show others first */
 };
 
 /* FFmpeg calls the last packet partial where WAV does not say where it ends. */
@@ -132,6 +134,8 @@ typedef struct scan {
     int64_t seen;  /* when the first packet is decoded */
     bool gradual;  /* pictures are not complete yet */
     av_refresh refresh;
+    bool untimed;    /* a packet does not say when it is shown */
+    size_t pictures; /* that were read */
 } scan;
 
 static scan begin_scan(int stream, stk_packets *packets)
@@ -200,6 +204,22 @@ static bool wanted(scan *s, const AVPacket *p)
     return s->has_key;
 }
 
+/* Pictures that are asked for are there, and none that follows this key frame is shown before them:
+ * those that are decoded behind it and shown before it come after all that are decoded before it.
+ */
+static bool is_enough(const stk_demuxer *d, scan *s, const AVPacket *p)
+{
+    const stk_packets *w = s->packets;
+    if (!d->frames || w->windowed || w->media != STK_MEDIA_VIDEO) return false;
+    if (p->pts == AV_NOPTS_VALUE) s->untimed = true;
+    if (p->flags & AV_PKT_FLAG_KEY && !s->untimed && s->pictures > REORDERED &&
+        s->pictures - REORDERED >= d->frames)
+        return true;
+    s->pictures += !(p->flags & AV_PKT_FLAG_DISCARD) &&
+                   av_is_picture(p, d->fc->streams[s->stream]->codecpar->codec_id);
+    return false;
+}
+
 static stk_err no_times(stk_demuxer *d, stk_av_call *call)
 {
     return stk_av_say(call, STK_EUNSUPPORTED,
@@ -217,7 +237,7 @@ static stk_err read_on(stk_demuxer *d, scan *s, stk_av_call *call)
         if (w->windowed && stk_packet_time(p) == AV_NOPTS_VALUE) return no_times(d, call);
         const bool want = wanted(s, p);
         if (s->again) return STK_OK;
-        if (is_past(s, p)) return STK_OK;
+        if (is_past(s, p) || is_enough(d, s, p)) return STK_OK;
         if (!want) continue;
         if (w->bytes + (size_t)p->size > d->max_bytes)
             return stk_av_say(call, STK_ELIMIT,

@@ -19,6 +19,7 @@ typedef struct stk_tally stk_tally; /* what was read of a stream: demux_end.c */
 
 struct stk_demuxer {
     size_t max_bytes; /* never changes, as all down to the next comment */
+    size_t frames;    /* that suffice; 0: all */
     bool live;        /* the timeout is that of a call, whatever comes of other streams */
     bool nested;      /* the input may name others */
     const char *by;   /* protocols that open an address, and nothing else; NULL: none */

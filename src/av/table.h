@@ -144,7 +144,7 @@ typedef struct stk_av_table {
 #undef U
 } stk_av_table;
 
-#define STK_AV_BUILD STK_VERSION " 15" /* the number grows with every change of what crosses */
+#define STK_AV_BUILD STK_VERSION " 16" /* the number grows with every change of what crosses */
 #define STK_AV_SYMBOL "stk_av_module"  /* the table's name */
 
 #endif /* STK_AV_TABLE_H */

@@ -189,7 +189,7 @@ static stk_err decode_part(const void *params, void *ctx, stk_item *item, size_t
     stk_media_file f;
     track t;
     stk_frames *frames = NULL;
-    stk_err err = stk_media_open(item, part, STK_MEDIA_AUDIO, &f, diag);
+    stk_err err = stk_media_open(item, part, STK_MEDIA_AUDIO, 0, &f, diag);
     if (err) return err;
     err = measure(&f, &t, diag);
     if (!err && !s->o.sample_rate && place->rate && place->rate != t.rate)

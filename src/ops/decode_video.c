@@ -27,7 +27,7 @@ typedef struct clip {
     const stk_video_opts *o;
     stk_media_file file;
     stk_frame_picks picks;
-    size_t total;   /* frames of the file */
+    size_t total;   /* frames of the file, or as many as are needed */
     int64_t *times; /* [total] when they are shown, rising; NULL: not known */
     stk_ratio time_base;
     char filter[512];
@@ -166,13 +166,22 @@ static stk_err decode_into(clip *c, const shared *s, stk_diag *diag)
     return stk_video_clip_decode(&wanted, &c->slot, diag);
 }
 
+/* From the first to the last of the clip, where it is known which that is; 0: all. */
+static size_t frames_of(const stk_video_opts *o, int64_t start)
+{
+    if (o->where == STK_WHERE_START) start = 0;
+    if (o->where == STK_WHERE_ALL || start < 0) return 0;
+    return (size_t)start + (size_t)(o->frames - 1) * (size_t)o->stride + 1;
+}
+
 static stk_err decode_part(const void *params, void *ctx, stk_item *item, size_t part,
                            stk_diag *diag)
 {
     const stk_video_opts *o = params;
     shared *s = ctx;
     clip c = {.o = o};
-    stk_err err = stk_media_open(item, part, STK_MEDIA_VIDEO, &c.file, diag);
+    stk_err err =
+        stk_media_open(item, part, STK_MEDIA_VIDEO, frames_of(o, s->start), &c.file, diag);
     if (!err) err = count_frames(&c, diag);
     if (!err) err = decide(&c, item, s, diag);
     if (!err) err = stk_frame_picks_make(o, item, (int64_t)c.total, &s->start, &c.picks, diag);

@@ -7,15 +7,16 @@ void stk_media_close(stk_media_file *f)
     *f = (stk_media_file){0};
 }
 
-stk_err stk_media_open(const stk_item *item, size_t part, stk_media media, stk_media_file *out,
-                       stk_diag *diag)
+stk_err stk_media_open(const stk_item *item, size_t part, stk_media media, size_t frames,
+                       stk_media_file *out, stk_diag *diag)
 {
     stk_demuxer *demuxer = NULL;
     stk_buffer *bytes = stk_item_bytes(item, part);
     *out = (stk_media_file){0};
     if (!bytes) return stk_diag_set(diag, STK_EINVAL, "there are no bytes: read comes first");
     const stk_av_input input = {.bytes = bytes, .name = "the sample"};
-    stk_err err = stk_demuxer_open(&input, NULL, &demuxer, diag);
+    const stk_demux_opts opts = {.frames = frames};
+    stk_err err = stk_demuxer_open(&input, &opts, &demuxer, diag);
     if (!err) err = stk_demuxer_read(demuxer, media, NULL, NULL, &out->packets, diag);
     stk_demuxer_free(&demuxer);
     if (err) return err;

@@ -11,15 +11,16 @@
 #include <stoker/item.h>
 
 typedef struct stk_media_file {
-    stk_packets *packets; /* all of the stream */
+    stk_packets *packets; /* all of the stream, or all up to what was asked for */
     stk_av_codec *codec;
     stk_av_codec_info info;
     size_t total; /* packets */
 } stk_media_file;
 
-/* Of the bytes of an item's part.  After a failure, and after _close, it holds nothing. */
+/* Of the bytes of an item's part.  `frames`: of video, as in stk_demux_opts.  After a failure, and
+ * after _close, it holds nothing. */
 STK_NODISCARD stk_err stk_media_open(const stk_item *item, size_t part, stk_media media,
-                                     stk_media_file *out, stk_diag *diag);
+                                     size_t frames, stk_media_file *out, stk_diag *diag);
 void stk_media_close(stk_media_file *f);
 
 typedef struct stk_media_opts {

@@ -23,7 +23,8 @@ STK_BEGIN
 /* A stage; opts->group must not be 0.  The output has the order of the puts.  opts->order says
  * where samples go that were skipped before the port: STK_ORDER_INPUT: behind the puts of as many
  * items, or their frees, as were taken before them (so the puts should have the order of the takes,
- * one of each); STK_ORDER_COMPLETION: past those that were taken. */
+ * one of each, and each end of an epoch that was taken its mark); where more than 32,768 would
+ * wait, the first go past.  STK_ORDER_COMPLETION: past those that were taken. */
 STK_API void stk_plan_port(stk_plan *plan, const stk_stage_opts *opts);
 
 /* In place of a source: what is put. */

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from lanes import Gate, chain, config, read
+from lanes import Gate, chain, config, read, same
 from stoker.pipeline import AsyncQueue, PipelineFailure, StatsQueue, build_pipeline, is_eof, is_epoch_end
 from stoker.pipeline.config import set_default_queue_class
 from stoker.pipeline.defs import Aggregate, Merge, PathVariants, Pipe, PipelineConfig, SinkConfig
@@ -175,6 +175,29 @@ def test_a_queue_may_reorder_and_repeat():
 
     items, _ = read(chain(src=[1, 2, 3], queue_class=Stack))
     assert [abs(item) for item in items] == [1] * 4 + [2] * 4 + [3] * 4
+
+
+def test_a_queue_may_want_more_than_is_skipped_at_once():
+    """What was skipped waits for values that the queue gives only once it has many."""
+    num, every = 350, 100  # more is skipped before that than a port holds
+
+    class Buffering(AsyncQueue):
+        def __init__(self, info, *, buffer_size=1):
+            super().__init__(info, buffer_size=2 * num)
+            self.filled = asyncio.Event()
+
+        async def put(self, item):
+            await super().put(item)
+            if is_eof(item) or self.qsize() >= num:
+                self.filled.set()
+
+        async def get(self):
+            await self.filled.wait()
+            return await super().get()
+
+    few = Pipe(lambda x: x if x % every == 0 else None)
+    items, error = read(chain(few, Pipe(same), src=range(2 * num * every), queue_class=Buffering))
+    assert (items, error) == (list(range(0, 2 * num * every, every)), None)
 
 
 def test_a_queue_may_drop():

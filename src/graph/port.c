@@ -85,7 +85,7 @@ static bool can_take(const node *n, size_t k)
     const stk_item *head = edge_peek(n->edges[k]);
     if (!head) return false;
     if (head->state == ITEM_GAP)
-        return n->port.holds ? n->port.num_held < MAX_HELD : edge_room(n->out);
+        return (n->port.holds && n->port.num_held < MAX_HELD) || edge_room(n->out);
     return head->state == ITEM_VALUE;
 }
 
@@ -115,6 +115,9 @@ static stk_err take_locked(node *n, size_t k, size_t max, stk_item **items, size
             items[(*num)++] = item;
         }
         else if (n->port.holds) {
+            /* One too many: whoever has what was taken may want more before it gives any back. */
+            if (n->port.num_held == MAX_HELD && n->port.head->state == ITEM_GAP)
+                edge_deliver(n->out, take_held(n));
             hold(n, item);
         }
         else {

@@ -35,6 +35,7 @@ class QueueEdge(LoopStage):
         self._queue = queue
         # Of what the queue has, by the address of the value, the oldest first.
         self._slips: OrderedDict[int, deque[_stoker.Slip]] = OrderedDict()
+        self._unclaimed = 0  # slips in it
 
     async def serve(self, port: Port, loop: Loop) -> None:
         ends = {
@@ -69,8 +70,9 @@ class QueueEdge(LoopStage):
 
     def _note(self, value: object, slip: _stoker.Slip) -> None:
         self._slips.setdefault(id(value), deque()).append(slip)
-        if len(self._slips) > _MAX_UNCLAIMED + self._queue.qsize():
-            self._slips.popitem(last=False)
+        self._unclaimed += 1
+        if self._unclaimed > _MAX_UNCLAIMED + self._queue.qsize():
+            self._claim(next(iter(self._slips)))
 
     def _room(self) -> int:
         """How many to take at once: those behind them stay where they are counted."""
@@ -93,12 +95,14 @@ class QueueEdge(LoopStage):
                 del slip
 
     def _slip_of(self, value: object) -> _stoker.Slip | None:
-        known = self._slips.get(id(value))
-        if not known:
-            return None
+        return self._claim(id(value)) if id(value) in self._slips else None
+
+    def _claim(self, address: int) -> _stoker.Slip:
+        known = self._slips[address]
         slip = known.popleft()
+        self._unclaimed -= 1
         if not known:
-            del self._slips[id(value)]
+            del self._slips[address]
         return slip
 
 

@@ -48,11 +48,19 @@ static void add(av_due *due, av_due_picture picture)
     due->sent += !picture.optional;
 }
 
+/* What was sent before the first key frame may come, and need not. */
+static void begin_at_key(av_due *due, int64_t time)
+{
+    due->first_key = time;
+    for (size_t i = 0; i < due->n; i++) due->list[i].optional = true;
+    due->sent = due->came = due->overdue = 0;
+}
+
 void av_due_sent(av_due *due, const AVPacket *p, bool wanted)
 {
     if (due->codec == AV_CODEC_ID_NONE) return;
     const bool keyed = due->first_key != AV_NOPTS_VALUE;
-    if (!keyed && p->flags & AV_PKT_FLAG_KEY) due->first_key = p->pts;
+    if (!keyed && p->flags & AV_PKT_FLAG_KEY && p->pts != AV_NOPTS_VALUE) begin_at_key(due, p->pts);
     /* What follows the first key frame and is shown before it refers to what was before. */
     const bool leading = keyed && p->pts < due->first_key;
     const bool optional = due->codec == AV_CODEC_ID_MPEG4 && p->size <= MAX_NOT_CODED;

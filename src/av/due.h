@@ -5,6 +5,9 @@
  * H.264, HEVC, MPEG-1, MPEG-2 and MPEG-4 each packet is known to be a picture, or not; of other
  * codecs packets may hold none, and nothing is due.
  *
+ * A recording may begin between key frames: what is sent before the first one, or shown before it,
+ * refers to what was never there, and is not due.  Without any key frame all is.
+ *
  * Memory: a list of STK_AV_DUE times.  Threads: one at a time.
  */
 #ifndef STK_AV_DUE_H
@@ -17,7 +20,7 @@ enum { STK_AV_DUE = 64 }; /* more than any decoder holds back */
 typedef struct av_due_picture {
     int64_t time;
     int64_t before; /* of the packet before it, of which it may be the second field */
-    bool optional;  /* it may be none, and is not counted */
+    bool optional;  /* it need not come, and is not counted */
 } av_due_picture;
 
 typedef struct av_due {

@@ -63,6 +63,23 @@ static void what_is_not_due(void)
     CHECK_EQ(av_due_end(&due), 0);
 }
 
+/* As of a recording that begins between key frames. */
+static void what_is_before_the_first_key_frame(void)
+{
+    av_due due = due_of(AV_CODEC_ID_MPEG2VIDEO);
+    for (int i = 0; i < 2 * STK_AV_DUE; i++) sent(&due, i, 0, 100);
+    came(&due, 100, 102);
+    for (int i = 0; i < 10; i++) sent(&due, 200 + i, i ? 0 : KEY, 100);
+    came(&due, 2 * STK_AV_DUE - 4, 2 * STK_AV_DUE - 1); /* late, and they make up for no other */
+    came(&due, 200, 205);
+    CHECK_EQ(av_due_end(&due), 4);
+    for (int i = 0; i < 10; i++) sent(&due, i, 0, 100);
+    CHECK_EQ(av_due_end(&due), 10); /* it begins anew */
+    for (int i = 0; i < 4; i++) sent(&due, i, i == 3 ? KEY : 0, 100);
+    av_due_came(&due, 2, true); /* the key frame is its second field */
+    CHECK_EQ(av_due_end(&due), 0);
+}
+
 static void second_fields(void)
 {
     av_due due = due_of(AV_CODEC_ID_MPEG2VIDEO);
@@ -94,4 +111,4 @@ static void packets_without_slices(void)
 }
 
 TESTS(TEST(what_does_not_come), TEST(more_than_the_list_holds), TEST(what_is_not_due),
-      TEST(second_fields), TEST(packets_without_slices))
+      TEST(what_is_before_the_first_key_frame), TEST(second_fields), TEST(packets_without_slices))

@@ -76,7 +76,10 @@ static bool open_object(ext_input *in, PyObject *source)
     static const char *const names[] = {"readinto1", "readinto", "read"};
     bool buffered;
     in->wait_fd = descriptor_of(source, &buffered);
-    const int first = buffered && in->wait_fd >= 0 ? 0 : 1; /* readinto1 waits but once */
+    buffered = buffered && in->wait_fd >= 0;
+    in->read1 = buffered ? PyObject_GetAttrString(source, "read1") : NULL;
+    if (buffered && !in->read1) return false;
+    const int first = buffered ? 0 : 1; /* readinto1 waits but once */
     for (int i = first; i < 3 && !in->reader; i++) {
         in->reader = PyObject_GetAttrString(source, names[i]);
         in->into = i < 2;
@@ -138,6 +141,8 @@ void ext_input_close(ext_input *in)
     in->fd = in->wait_fd = -1;
     Py_CLEAR(in->memory);
     Py_CLEAR(in->reader);
+    Py_CLEAR(in->read1);
+    Py_CLEAR(in->ahead);
     Py_CLEAR(in->name);
 }
 
@@ -191,6 +196,40 @@ static stk_err read_object(ext_input *in, void *dst, size_t size, size_t *got)
     return n < 0 ? STK_EFOREIGN : STK_OK;
 }
 
+/* With the GIL: what a BufferedReader has read ahead becomes in->ahead.  It gives that whatever
+ * size is asked for, and where it has nothing, it refuses this size before it would wait. */
+static bool take_ahead(ext_input *in)
+{
+    PyObject *got = PyObject_CallFunction(in->read1, "n", PY_SSIZE_T_MAX);
+    if (got && PyBytes_CheckExact(got) && PyBytes_GET_SIZE(got)) {
+        in->ahead = got;
+        in->ahead_at = 0;
+        return true;
+    }
+    Py_XDECREF(got);
+    if (!got &&
+        (PyErr_ExceptionMatches(PyExc_OverflowError) || PyErr_ExceptionMatches(PyExc_MemoryError)))
+        PyErr_Clear();
+    return !PyErr_Occurred();
+}
+
+/* What came before the descriptor is waited for; *got 0: nothing did. */
+static stk_err read_ahead(ext_input *in, void *dst, size_t size, size_t *got)
+{
+    if (!in->read1) return STK_OK;
+    PyEval_RestoreThread(in->thread);
+    const bool good = in->ahead || take_ahead(in);
+    if (in->ahead) {
+        const size_t left = (size_t)PyBytes_GET_SIZE(in->ahead) - in->ahead_at;
+        *got = size < left ? size : left;
+        memcpy(dst, PyBytes_AS_STRING(in->ahead) + in->ahead_at, *got);
+        in->ahead_at += *got;
+        if (*got == left) Py_CLEAR(in->ahead);
+    }
+    in->thread = PyEval_SaveThread();
+    return good ? STK_OK : STK_EFOREIGN;
+}
+
 /* Whether a signal's handler in Python has raised. */
 static bool interrupted(ext_input *in)
 {
@@ -232,6 +271,8 @@ stk_err ext_input_read(void *ctx, void *dst, size_t size, size_t *got, stk_diag 
 {
     ext_input *in = ctx;
     *got = 0;
+    const stk_err failed = read_ahead(in, dst, size, got);
+    if (failed || *got) return failed;
     for (;;) {
         const stk_err err = in->wait_fd >= 0 ? wait_readable(in, diag) : STK_OK;
         if (err) return err;

@@ -20,6 +20,9 @@
 typedef struct ext_input {
     PyObject *memory; /* a memoryview of bytes; NULL: there is a reader */
     PyObject *reader; /* the bound readinto() or read(); NULL: there is a descriptor */
+    PyObject *read1;  /* of a BufferedReader whose descriptor is waited for, or NULL */
+    PyObject *ahead;  /* bytes that it had read before; NULL: none are left */
+    size_t ahead_at;  /* where those that are left begin */
     PyObject *name;   /* of the file, for messages: a str; NULL: it has none */
     bool into;        /* it is readinto() */
     int fd;           /* -1: none */

@@ -104,6 +104,7 @@ static int stream_traverse(PyObject *op, visitproc visit, void *arg)
     Stream *self = (Stream *)op;
     Py_VISIT(self->in.memory);
     Py_VISIT(self->in.reader);
+    Py_VISIT(self->in.read1);
     Py_VISIT(Py_TYPE(op));
     return 0;
 }

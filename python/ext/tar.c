@@ -185,6 +185,7 @@ static int tar_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(self->in.memory);
     Py_VISIT(self->views);
     Py_VISIT(self->in.reader);
+    Py_VISIT(self->in.read1);
     Py_VISIT(Py_TYPE(op));
     return 0;
 }

@@ -172,6 +172,18 @@ def test_what_is_there_comes_at_once(opened, ends):
     lines.close()
 
 
+@pytest.mark.parametrize("size", [3, 1 << 20])
+def test_what_a_reader_has_read_ahead_comes_at_once(size, ends):
+    read, write = ends
+    os.write(write, b"head\nb\nc\npart")
+    file = open(read, "rb", size, closefd=False)
+    assert file.readline() == b"head\n"
+    lines = iter_lines(file, timeout=0.01)
+    assert [next(lines), next(lines)] == ["b", "c"]
+    with pytest.raises(stoker.TimeoutError):
+        next(lines)
+
+
 def test_descriptors_are_given_back(ends):
     before = set(os.listdir("/proc/self/fd"))
     for opened in (raw, buffered, by_path):

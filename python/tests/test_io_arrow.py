@@ -209,6 +209,34 @@ def test_sizes_that_are_claimed(kind):
         next(iter_arrow(good.replace(claims, struct.pack("<q", 1 << 16))))
 
 
+@pytest.mark.parametrize("kind", ["file", "stream"])
+@pytest.mark.parametrize("end", [(0, 4), (1 << 40, 100), (-(1 << 40), 100)])
+def test_sizes_that_cannot_be_read(kind, end):
+    """What was summed before one of them counts."""
+    zeros = pa.array([0] * 10_000)
+    bad = packed(kind, [pa.record_batch({"n": zeros, "m": zeros})], compression="zstd")
+    claims = struct.pack("<q", 80_000)
+    first = bad.index(claims)
+    offset = bad.index(claims, first + 8) - first
+    struct.pack_into("<qq", bad, bad.rindex(struct.pack("<q", offset), 0, first), offset + end[0], end[1])
+    with pytest.raises(stoker.MalformedError, match="Arrow data: a batch does not tell how large it is"):
+        next(iter_arrow(bad, max_uncompressed_bytes=80_000))
+    with pytest.raises(stoker.LimitError, match="a batch of 80000 bytes"):
+        next(iter_arrow(bad, max_uncompressed_bytes=79_999))
+
+
+def test_a_codec_that_old_metadata_name():
+    batch, out = pa.record_batch({"n": pa.array([1 << 50] * 1000)}), io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V4)
+    with pa.ipc.new_stream(out, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+        writer.write_batch(batch, custom_metadata={"ARROW:experimental_compression": "zstd"})
+    batches = iter_arrow(out.getvalue())
+    assert next(batches).equals(batch)
+    with pytest.raises(stoker.LimitError, match=f"a batch of {1 << 50} bytes"):
+        next(batches)
+
+
 @pytest.mark.parametrize("deltas", [False, True])
 def test_dictionaries_count_too(deltas):
     first, more = (pa.array([str(i) * 100 for i in range(n)]) for n in (2000, 4000))

@@ -1,14 +1,15 @@
 """What compressed Arrow IPC claims to stand for, which pyarrow would ask the system for, before pyarrow reads it.
 
 The messages (https://arrow.apache.org/docs/format/Columnar.html, Message.fbs, File.fbs) are flatbuffers: tables whose
-fields are found through a list of offsets.  What is broken in them pyarrow says when its turn comes.
+fields are found through a list of offsets.  What is broken in them pyarrow says when its turn comes, but for batches:
+what does not tell its size is not unpacked.
 """
 
 from __future__ import annotations
 
 import struct
 
-from ..errors import LimitError
+from ..errors import LimitError, MalformedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ __all__ = ["FileSizes", "StreamSizes"]
 
 _CONTINUES = 0xFFFFFFFF  # in front of the size of a message, since Arrow 0.15
 _DICTIONARY, _BATCH = 2, 3  # MessageHeader
+_V5 = 4  # MetadataVersion; before it, the codec has this key in custom_metadata
+_CODEC = b"ARROW:experimental_compression"
 _TAIL = 10  # bytes behind the footer of a file: its size, and "ARROW1"
 
 
@@ -76,30 +79,42 @@ class _Sizes:
         self._opened.seek(offset)
         return bytes(self._opened.read(size))
 
-    def _message(self, offset: int) -> tuple[int, int]:
-        """Checks it: the kind of its header, and where its body ends."""
+    def _message(self, offset: int, length: int | None = None) -> tuple[int, int]:
+        """Checks it: the kind of its header, and where its body ends.  `length`: where the body begins."""
         first, size = struct.unpack("<Ii", self._at(offset, 8))
         body = offset + 8 + size if first == _CONTINUES else offset + 4 + first
         data = self._at(offset + 8, size) if first == _CONTINUES else self._at(offset + 4, first)
         message = _Table(data, _read("<I", data, 0))
-        kind, header = message.number(1, "<B"), message.table(2)
-        if kind == _BATCH:
-            self._check(self._unpacked(header, body), "a batch")
-        elif kind == _DICTIONARY and header:
-            key = header.number(0, "<q")
-            before = self._dictionaries.get(key, 0) if header.number(2, "<B") else 0  # a part is added
-            self._dictionaries[key] = before + self._unpacked(header.table(1), body)
-            self._check(sum(self._dictionaries.values()), "dictionaries")
+        kind = message.number(1, "<B")
+        if length is not None:
+            body = offset + length
+        if kind in (_DICTIONARY, _BATCH):
+            try:
+                self._content(message, kind, body, message.number(0, "<h") < _V5 and _CODEC in data)
+            except struct.error:
+                raise MalformedError(f"{self._name}: a batch does not tell how large it is when unpacked") from None
         return kind, body + message.number(3, "<q")
 
-    def _unpacked(self, batch: _Table | None, body: int) -> int:
-        if batch is None or batch.table(3) is None:  # not compressed
-            return 0
-        total = 0
+    def _content(self, message: _Table, kind: int, body: int, packed: bool) -> None:
+        batch, total, what = message.table(2), 0, "a batch"
+        key = None
+        if batch and kind == _DICTIONARY:
+            key, what = batch.number(0, "<q"), "dictionaries"
+            if not batch.number(2, "<B"):  # not a part that is added
+                self._dictionaries.pop(key, None)
+            total = sum(self._dictionaries.values())
+            batch = batch.table(1)
+        if not batch or not (packed or batch.table(3)):
+            return
+        before = total
         for offset, length in batch.structs(2, "<qq"):
             if length > 0:
+                if offset < 0 or length < 8:
+                    raise struct.error
                 total += max(0, _read("<q", self._at(body + offset, 8), 0))  # -1: this one is not
-        return total
+                self._check(total, what)
+        if key is not None:
+            self._dictionaries[key] = self._dictionaries.get(key, 0) + total - before
 
     def _check(self, size: int, what: str) -> None:
         if size > self._limit:
@@ -112,7 +127,7 @@ class StreamSizes(_Sizes):
     """Of a stream, whose next message begins where the file is."""
 
     def check(self) -> None:
-        """LimitError: what is read for the next batch is too large."""
+        """LimitError: what is read for the next batch is too large.  MalformedError: that cannot be told."""
         here = at = self._opened.tell()
         try:
             kind = _DICTIONARY
@@ -140,12 +155,12 @@ class FileSizes(_Sizes):
             pass
 
     def check(self, number: int) -> None:
-        """LimitError: what is read for that batch is too large."""
+        """LimitError: what is read for that batch is too large.  MalformedError: that cannot be told."""
         here = self._opened.tell()
         try:
             while self._others:  # pyarrow reads them all before the first batch
-                self._message(self._others.pop(0)[0])
-            self._message(self._batches[number][0])
+                self._message(*self._others.pop(0)[:2])
+            self._message(*self._batches[number][:2])
         except (struct.error, IndexError):
             pass
         finally:

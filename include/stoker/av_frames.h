@@ -125,7 +125,8 @@ STK_API STK_NODISCARD stk_err stk_decoder_next(stk_decoder *decoder, size_t max_
  * before each; where times do not tell which packet a frame is, all of it.  Filters get these
  * frames only, one after the other.  It begins anew before and afterwards, and drops what waits.
  * STK_ENOTFOUND: there is no such frame.  STK_EINVAL: numbers that do not ascend, none of them, or
- * filters that give more or fewer frames than they get.  STK_ELIMIT: as above.  STK_ECORRUPT: a
+ * filters that give more or fewer frames than they get.  STK_ELIMIT: as above, also of frames that
+ * wait, before filters, until all is decoded, as which they are is known then.  STK_ECORRUPT: a
  * frame cannot be decoded, or if strict, a packet on the way. */
 STK_API STK_NODISCARD stk_err stk_decoder_pick(stk_decoder *decoder, const stk_packets *packets,
                                                const size_t *indices, size_t n, stk_frames **out,

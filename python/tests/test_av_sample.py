@@ -190,6 +190,17 @@ def test_a_frame_that_is_damaged(folder, caplog):
         sample_decode_video(broken(folder, range(10)), [4, 5])
 
 
+def test_frames_that_wait_for_what_is_damaged_have_a_limit(folder, caplog):
+    """Whether each keeps its number is known in the end: filters make them small only then."""
+    packets, size = broken(folder, (2, 5)), 64 * 48 * 3
+    small = {"filter_desc": "scale=4:4", "decode_config": decode_config(max_bytes=3 * size)}
+    assert len(sample_decode_video(packets.clone(), [0, 3, 4, 9], strict=True, **small)) == 4
+    with pytest.raises(stoker.CorruptError, match="frame 5 could not be decoded"):
+        sample_decode_video(packets.clone(), [0, 1, 5], **small)
+    with pytest.raises(stoker.LimitError, match=f"the limit is {3 * size} bytes, max_bytes"):
+        sample_decode_video(packets.clone(), range(10), **small)
+
+
 def test_groups_that_are_damaged(folder, caplog):
     """Of five groups of ten pictures the third: its pictures fail, or are concealed as decode_packets does it."""
     path = make(folder / "groups.mkv", "-c:v", "ffv1", "-level", "3", "-slicecrc", "1", "-g", "10", "-slices", "4")

@@ -22,7 +22,7 @@ struct stk_decoder {
     enum AVSampleFormat same; /* frames of this format the filters give as they are */
     bool strict, joins;
     int64_t max_frames;
-    size_t max_bytes;      /* of what stk_decoder_decode and _pick give at once */
+    size_t max_bytes;      /* of what stk_decoder_decode and _pick give, or keep, at once */
     enum AVDiscard effort; /* what the options ask to leave out */
     int flags;             /* of the codec, as the options have them */
 

@@ -18,7 +18,7 @@ stk_err stk_frames_make(stk_media media, stk_frames **out)
     return STK_OK;
 }
 
-static size_t bytes_of(const AVFrame *f)
+size_t stk_frame_bytes(const AVFrame *f)
 {
     const int bytes =
         f->width > 0
@@ -40,7 +40,7 @@ stk_err stk_frames_add(stk_frames *f, AVFrame *from)
     AVFrame *own = stk_fault() ? NULL : av_frame_alloc();
     if (!own) return STK_ENOMEM;
     av_frame_move_ref(own, from);
-    f->bytes += bytes_of(own);
+    f->bytes += stk_frame_bytes(own);
     f->list[f->n++] = own;
     return STK_OK;
 }

@@ -47,6 +47,9 @@ STK_NODISCARD stk_err stk_picture_spec(const AVFrame *f, stk_spec *out, stk_diag
 /* Writes its array to `dst`; where that ends.  NULL: it cannot be copied. */
 uint8_t *stk_picture_copy(const AVFrame *f, uint8_t *dst);
 
+/* Of its data, without padding; 0: not known. */
+size_t stk_frame_bytes(const AVFrame *frame);
+
 /* When a frame ends, in `tb`, which its times are in; AV_NOPTS_VALUE: not known. */
 int64_t stk_frame_end(const AVFrame *frame, bool audio, AVRational tb, AVRational frame_rate);
 

@@ -28,6 +28,8 @@ typedef struct picking {
     want *wants;    /* one for each of `indices` */
     const stk_decoder_taker *to;
     size_t given; /* wants that were taken */
+    size_t kept;  /* bytes of the pictures that wants hold */
+    bool counted; /* the picture that is looked at, in `kept` */
     size_t n;
 } picking;
 
@@ -76,6 +78,8 @@ static stk_err give(picking *p, size_t to, stk_av_call *call)
     stk_err err = STK_OK;
     for (; p->given < to && p->wants[p->given].by_time && !err; p->given++) {
         want *w = &p->wants[p->given];
+        const size_t bytes = stk_frame_bytes(w->by_time);
+        p->kept -= bytes < p->kept ? bytes : p->kept; /* by_count may be another */
         err = p->to->take(p->to->ctx, w->by_time, call);
         clear(w);
     }
@@ -89,7 +93,7 @@ static void begin_anew(picking *p)
         clear(&p->wants[i]);
         p->wants[i].came = false;
     }
-    p->given = 0;
+    p->given = p->kept = 0;
     stk_decoder_begin(p->d);
     stk_decoder_set_window(p->d, p->packets);
     p->to->begin(p->to->ctx);
@@ -107,11 +111,14 @@ typedef struct section {
     size_t next; /* the want whose number comes next */
 } section;
 
-static stk_err keep(AVFrame **place, const AVFrame *frame, stk_av_call *call)
+static stk_err keep(picking *p, AVFrame **place, const AVFrame *frame, stk_av_call *call)
 {
     if (*place) return STK_OK;
     *place = stk_fault() ? NULL : av_frame_clone(frame);
-    return *place ? STK_OK : stk_av_say(call, STK_ENOMEM, "no memory for frames");
+    if (!*place) return stk_av_say(call, STK_ENOMEM, "no memory for frames");
+    if (!p->counted) p->kept += stk_frame_bytes(frame);
+    p->counted = true;
+    return STK_OK;
 }
 
 static int compare_time(const void *key, const void *element)
@@ -148,7 +155,7 @@ static stk_err look_by_time(picking *p, section *s, const AVFrame *frame, stk_av
     want *wants = p->wants + s->first;
     want *w = bsearch(&frame->pts, wants, s->last - s->first, sizeof(*w), compare_time);
     if (!w || w->came) return STK_OK;
-    const stk_err err = keep(&w->by_time, frame, call);
+    const stk_err err = keep(p, &w->by_time, frame, call);
     if (err) return err;
     w->came = true;
     s->missing--;
@@ -158,15 +165,18 @@ static stk_err look_by_time(picking *p, section *s, const AVFrame *frame, stk_av
 static stk_err look(picking *p, section *s, const AVFrame *frame, stk_av_call *call)
 {
     stk_err err = STK_OK;
+    p->counted = false;
     if (!s->counts && was_left_out(p, frame->pts)) return STK_OK;
     const size_t number = s->came++;
     while (s->next < s->last && p->indices[s->next] < number) s->next++;
     if (s->counts && s->next < s->last && p->indices[s->next] == number) {
         want *w = &p->wants[s->next];
-        err = keep(s->by_count ? &w->by_time : &w->by_count, frame, call);
+        err = keep(p, s->by_count ? &w->by_time : &w->by_count, frame, call);
         if (!err && s->by_count) err = give(p, s->last, call);
     }
-    return err || s->by_count ? err : look_by_time(p, s, frame, call);
+    if (!err && !s->by_count) err = look_by_time(p, s, frame, call);
+    if (!err && p->kept > p->d->max_bytes) err = stk_decoder_too_much(p->d, call);
+    return err;
 }
 
 static bool found_all(const picking *p, const section *s)
@@ -283,6 +293,10 @@ static stk_err decode(picking *p, bool told, stk_av_call *call)
         d->strict = false;
         err = decode_sections(p, &good, call);
         d->strict = strict;
+        if (strict && p->kept > d->max_bytes) { /* they are given as they are counted, below */
+            err = STK_OK;
+            good = false;
+        }
     }
     if (err || (good && !(strict && d->failed))) return err;
     begin_anew(p);

@@ -136,7 +136,8 @@ def decode_config(
     decoder: one of FFmpeg's; by default its first for the codec.
     decoder_options: options of that decoder; it has one thread unless `{"threads": "4"}` says otherwise.
     max_pixels: of one frame; larger ones are not decoded.
-    max_bytes: of the frames that one call gives; more are a `LimitError`.  4 GiB is what `demux_config` has for
+    max_bytes: of the frames that one call gives, and of those that it keeps before filters until it knows which
+        they are, where packets fail; more are a `LimitError`.  4 GiB is what `demux_config` has for
         packets: 23 s of 1920 x 1080 pixels at 30 frames a second, three hours of stereo; some MB of black frames
         would be more.  `Decoder`, which gives frames in parts, and readers of clips have no limit of all.
     """

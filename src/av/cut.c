@@ -85,15 +85,21 @@ size_t mod_packets_shown(const stk_packets *p, stk_ratio *time_base, int64_t *en
     return found;
 }
 
-/* Whether what is shown from `first` on is complete where decoding begins with the packet `i`. */
-static bool is_complete(const stk_packets *p, size_t i, int64_t first)
+/* Whether what is shown from `first` on is complete where decoding begins with the key frame `i`.
+ */
+static bool is_complete(const stk_packets *p, size_t i, int64_t first, av_refresh_looks *looks)
 {
     const AVCodecParameters *par = p->codec ? p->codec->par : NULL;
     if (!par) return true;
     av_refresh r = av_refresh_of(par->codec_id, par->extradata, par->extradata_size);
     if (av_refresh_begin(&r, p->list[i])) return true;
-    while (++i < p->n && p->list[i]->dts <= first)
-        if (av_refresh_next(&r, p->list[i])) return shown_at(p, p->list[i]) <= first;
+    if (!av_refresh_look(looks, i)) return false;
+    size_t at = i;
+    while (++at < p->n && p->list[at]->dts <= first)
+        if (av_refresh_next(&r, p->list[at])) break;
+    const bool told = at < p->n && p->list[at]->dts <= first;
+    if (told && shown_at(p, p->list[at]) <= first) return true;
+    av_refresh_looked(looks, i, at - i);
     return false;
 }
 
@@ -103,10 +109,12 @@ static size_t begin_of(const stk_packets *p, int64_t first)
 {
     const bool audio = p->media == STK_MEDIA_AUDIO;
     const int64_t preroll = av_rescale_q(AUDIO_PREROLL, (AVRational){1, 1000}, p->time_base);
+    av_refresh_looks looks = {0};
     if (audio) first = first < INT64_MIN + preroll ? INT64_MIN : first - preroll;
     for (size_t i = p->n; i-- > 0;) {
         if (shown_at(p, p->list[i]) > first) continue;
-        if (audio || (p->list[i]->flags & AV_PKT_FLAG_KEY && is_complete(p, i, first))) return i;
+        if (audio) return i;
+        if (p->list[i]->flags & AV_PKT_FLAG_KEY && is_complete(p, i, first, &looks)) return i;
     }
     return 0;
 }

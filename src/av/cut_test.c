@@ -68,6 +68,47 @@ static void video(void)
     mod_packets_unref(&p);
 }
 
+/* Its packets are the same: a recovery point after 26 pictures, and a slice. */
+static AVPacket *point(uint8_t slice)
+{
+    const uint8_t data[] = {0, 0, 1, 6, 6, 1, 0x0D, 0x80, 0, 0, 1, slice};
+    AVPacket *p = av_packet_alloc();
+    CHECK(p && !av_new_packet(p, sizeof(data)));
+    memcpy(p->data, data, sizeof(data));
+    return p;
+}
+
+static void become(AVPacket *p, const AVPacket *like)
+{
+    CHECK(!av_buffer_replace(&p->buf, like->buf));
+    p->data = like->data;
+    p->size = like->size;
+}
+
+/* Every second packet begins a refresh that is never complete, as no picture is referred to. */
+static void refreshes_without_end(void)
+{
+    made list[200];
+    for (int i = 0; i < 200; i++) list[i] = (made){i, i % 2 ? 0 : KEY};
+    stk_packets *p = make(STK_MEDIA_VIDEO, list, 200);
+    p->codec = stk_alloc_zero(1, sizeof(*p->codec));
+    CHECK(p->codec && (p->codec->par = avcodec_parameters_alloc()));
+    atomic_init(&p->codec->refs, 1);
+    p->codec->par->codec_id = AV_CODEC_ID_H264;
+    AVPacket *other = point(0x01), *referred = point(0x41);
+    for (int i = 0; i < 200; i++) become(p->list[i], other);
+    check_cut(p, 150, 151, 0, 151);
+    check_cut(p, 0, 1, 0, 1);
+    for (int i = 43; i <= 80; i++) become(p->list[i], referred);
+    check_cut(p, 82, 83, 52, 83);
+    check_cut(p, 150, 151, 24, 151); /* 52 would do, but not all are looked at */
+    p->list[110]->size = 4;          /* a whole picture is found wherever it is */
+    check_cut(p, 150, 151, 110, 151);
+    av_packet_free(&other);
+    av_packet_free(&referred);
+    mod_packets_unref(&p);
+}
+
 static void audio(void)
 {
     made list[20];
@@ -156,5 +197,5 @@ static void memory_may_run_out(void)
     mod_packets_unref(&p);
 }
 
-TESTS(TEST(video), TEST(audio), TEST(shown_times), TEST(what_encoders_put_around), TEST(refusals),
-      TEST(memory_may_run_out))
+TESTS(TEST(video), TEST(refreshes_without_end), TEST(audio), TEST(shown_times),
+      TEST(what_encoders_put_around), TEST(refusals), TEST(memory_may_run_out))

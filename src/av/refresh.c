@@ -162,6 +162,17 @@ bool av_refresh_next(av_refresh *r, const AVPacket *packet)
     return !r->left;
 }
 
+bool av_refresh_look(const av_refresh_looks *l, size_t at)
+{
+    return l->n < AV_REFRESH_LOOKS || at <= l->skipped_to;
+}
+
+void av_refresh_looked(av_refresh_looks *l, size_t at, size_t seen)
+{
+    l->n += l->n < AV_REFRESH_LOOKS;
+    l->skipped_to = at > seen ? at - seen : 0;
+}
+
 bool av_has_slice(const av_refresh *r, const AVPacket *packet)
 {
     unit rest = {packet->data, packet->data + packet->size}, u;

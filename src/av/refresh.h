@@ -14,8 +14,11 @@
 #define STK_AV_REFRESH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "av/compat.h"
+
+enum { AV_REFRESH_LOOKS = 8 }; /* one after the other */
 
 typedef struct av_refresh {
     bool told; /* by packets of this codec: H.264 */
@@ -33,6 +36,22 @@ bool av_refresh_begin(av_refresh *r, const AVPacket *key);
 
 /* The packet that is decoded next.  Whether what is shown from it on is complete. */
 bool av_refresh_next(av_refresh *r, const AVPacket *packet);
+
+/* Which gradual refreshes are looked at, from the last one back, for one that is complete in time:
+ * packets are untrusted, and each look may read all up to that time.  Those that begin with the
+ * last few, and then each at least as many packets further back as the look before it read, so that
+ * all looks together read a few times the packets there are. */
+typedef struct av_refresh_looks {
+    int n;
+    size_t
+        skipped_to; /* the last that may be looked at, once there were some; all zero: none was */
+} av_refresh_looks;
+
+/* Whether the one that begins with packet `at` is looked at. */
+bool av_refresh_look(const av_refresh_looks *l, size_t at);
+
+/* It was, by reading `seen` packets, and is not complete in time. */
+void av_refresh_looked(av_refresh_looks *l, size_t at, size_t seen);
 
 /* Whether a packet of H.264 or HEVC holds a part of a picture at least. */
 bool av_has_slice(const av_refresh *r, const AVPacket *packet);

@@ -112,5 +112,29 @@ static void other_codecs(void)
     CHECK(av_refresh_begin(&r, &point));
 }
 
-TESTS(TEST(whole_pictures), TEST(gradual), TEST(a_whole_picture_behind_it), TEST(lengths),
-      TEST(escaped), TEST(nonsense), TEST(other_codecs))
+/* The worst there is: each packet begins a refresh, and each look reads all up to the last one. */
+static void looks_are_few(void)
+{
+    const size_t n = 100000;
+    size_t seen = 0, num = 0, first = n;
+    av_refresh_looks l = {0};
+    for (size_t at = n; at-- > 0;) {
+        if (!av_refresh_look(&l, at)) continue;
+        av_refresh_looked(&l, at, n - at);
+        seen += n - at;
+        if (++num == AV_REFRESH_LOOKS) first = at;
+    }
+    CHECK_EQ(first, n - AV_REFRESH_LOOKS); /* the last ones, each */
+    CHECK(num < 40 && seen < 4 * n);
+    l = (av_refresh_looks){0};
+    seen = 0;
+    for (size_t at = n; at-- > 0;) {
+        if (!av_refresh_look(&l, at)) continue;
+        av_refresh_looked(&l, at, n);
+        seen += n;
+    }
+    CHECK(seen <= (AV_REFRESH_LOOKS + 1) * n); /* the first packet is always looked at */
+}
+
+TESTS(TEST(looks_are_few), TEST(whole_pictures), TEST(gradual), TEST(a_whole_picture_behind_it),
+      TEST(lengths), TEST(escaped), TEST(nonsense), TEST(other_codecs))

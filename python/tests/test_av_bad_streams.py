@@ -24,6 +24,7 @@ from stoker.io import (
     load_audio,
     to_numpy,
 )
+from stoker.io.utils import get_ffmpeg_versions
 
 from av import ffmpeg, make, needs_ffmpeg, tone
 from boxes import mp4, put, wrong_sizes
@@ -280,7 +281,9 @@ def test_mp3_may_count_the_frame_that_holds_the_number(tmp_path):
     count = struct.unpack_from(">I", data, at)[0]
     assert len(decode_packets(demux_audio(put(data, at, count + 1, 4)), None, strict=True)) >= 44100
     with pytest.raises(stoker.CorruptError, match="the input ends too early"):
-        decode_packets(demux_audio(put(data, at, count + 3, 4)), None, strict=True)
+        # From FFmpeg 8 on its number is without what encoders put around sound, which is two frames.
+        more = 3 if get_ffmpeg_versions()["libavformat"][0] < 62 else 5
+        decode_packets(demux_audio(put(data, at, count + more, 4)), None, strict=True)
 
 
 # --- sound that changes ---

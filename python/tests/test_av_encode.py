@@ -263,7 +263,7 @@ def test_flush_writes_what_waits(tmp_path):
         ("a.mp4", video(), {"encoder": "nonsense"}, "no encoder of the name 'nonsense'"),
         ("a.wav", video(), {}, "'wav' has no video"),
         ("a.png", audio(), {}, "has no audio"),
-        ("a.mp4", video("yuv420p"), {"encoder": "ffv1"}, "'mp4' cannot hold ffv1"),
+        ("a.flv", video("yuv420p"), {"encoder": "ffv1"}, "'flv' cannot hold ffv1"),
     ],
 )
 def test_what_an_encoder_does_not_take(name, config, options, text):

@@ -230,7 +230,7 @@ def test_tcp(clip) -> None:
 
 def test_rtsp() -> None:
     port = free_port()
-    options = {"rtsp_flags": "listen"}
+    options = {"rtsp_flags": "listen", "listen_timeout": "60"}  # FFmpeg 8.1 refuses its own default of the latter
     with nothing_left(), LiveReader(f"rtsp://127.0.0.1:{port}/live", format_options=options, timeout=60) as live:
         frames = []
         while not frames:  # until it listens, the sender is refused

@@ -43,8 +43,7 @@ bool av_refresh_next(av_refresh *r, const AVPacket *packet);
  * all looks together read a few times the packets there are. */
 typedef struct av_refresh_looks {
     int n;
-    size_t
-        skipped_to; /* the last that may be looked at, once there were some; all zero: none was */
+    size_t skipped_to; /* the last that may be looked at, after so many; all zero: none was */
 } av_refresh_looks;
 
 /* Whether the one that begins with packet `at` is looked at. */

@@ -119,12 +119,18 @@ static int recovery_count(unit sei)
 
 /* --- packets --- */
 
+static unit all_of(const AVPacket *packet)
+{
+    const bool any = packet->size > 0; /* data may be NULL otherwise */
+    return (unit){packet->data, any ? packet->data + packet->size : packet->data};
+}
+
 /* How many pictures the refresh takes that begins here; 0: it is none. */
 static int count(const av_refresh *r, const AVPacket *key)
 {
-    unit rest = {key->data, key->data + key->size}, u;
+    unit rest = all_of(key), u;
     int n = 0;
-    while (r->told && key->size > 0 && !n && next_unit(r, &rest, &u)) {
+    while (r->told && !n && next_unit(r, &rest, &u)) {
         const int type = *u.at & 31;
         if (type >= NAL_SLICE && type <= NAL_IDR) break;
         if (type == NAL_SEI) n = recovery_count(u);
@@ -141,8 +147,8 @@ bool av_refresh_begin(av_refresh *r, const AVPacket *key)
 
 static bool is_referred_to(const av_refresh *r, const AVPacket *packet)
 {
-    unit rest = {packet->data, packet->data + packet->size}, u;
-    while (packet->size > 0 && next_unit(r, &rest, &u)) {
+    unit rest = all_of(packet), u;
+    while (next_unit(r, &rest, &u)) {
         const int type = *u.at & 31;
         if (type >= NAL_SLICE && type <= NAL_IDR) return *u.at & 0x60;
     }
@@ -175,8 +181,8 @@ void av_refresh_looked(av_refresh_looks *l, size_t at, size_t seen)
 
 bool av_has_slice(const av_refresh *r, const AVPacket *packet)
 {
-    unit rest = {packet->data, packet->data + packet->size}, u;
-    while (packet->size > 0 && next_unit(r, &rest, &u)) {
+    unit rest = all_of(packet), u;
+    while (next_unit(r, &rest, &u)) {
         const int type = *u.at & 31;
         if (r->hevc ? (*u.at >> 1 & 63) < HEVC_NAL_VCL : type >= NAL_SLICE && type <= NAL_IDR)
             return true;

@@ -82,7 +82,8 @@ typedef struct taking {
     int64_t fails; /* the id that does; 0: none */
 } taking;
 
-static const void *made[N][PARTS]; /* where arrays were made */
+/* Where arrays were made.  A sample that is also another's substitute is made twice at once. */
+static _Atomic(const void *) made[N][PARTS];
 
 static uint32_t taking_takes(const void *params)
 {
@@ -106,7 +107,7 @@ static stk_err take_part(const void *params, void *ctx, stk_item *item, size_t p
     const stk_err err = stk_item_new_array(item, part, &one, &a);
     if (err) return err;
     memcpy(a.data, stk_buffer_data(stk_item_bytes(item, part)), sizeof(int64_t));
-    made[stk_item_id(item)][part] = a.data;
+    atomic_store_explicit(&made[stk_item_id(item)][part], a.data, memory_order_relaxed);
     stk_item_commit_array(item, part);
     return STK_OK;
 }

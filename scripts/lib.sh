@@ -39,23 +39,27 @@ step() {
     closing_lines "$log"
 }
 
-# beside FUNCTION: runs its steps beside those that follow; join_beside shows what they printed, and
-# ends the script if one failed.  Ctrl-C ends both.
+# beside FUNCTION: runs its steps beside those that follow; join_beside shows what all of them printed,
+# and ends the script if one failed.  Ctrl-C ends them too.
+beside_pids=() beside_logs=()
 beside() {
-    beside_log=build/logs/${0##*/}-beside.log
+    local log=build/logs/${0##*/}-$1.log
     mkdir -p build/logs
     set -m # a group of its own, in which Ctrl-C is not ignored
-    "$1" >"$beside_log" 2>&1 </dev/null &
-    beside_pid=$!
+    "$1" >"$log" 2>&1 </dev/null &
+    beside_pids+=("$!") beside_logs+=("$log")
     set +m
-    trap 'kill -- "-$beside_pid" 2>/dev/null || true' EXIT
+    trap 'for pid in "${beside_pids[@]}"; do kill -- "-$pid" 2>/dev/null || true; done' EXIT
 }
 join_beside() {
-    local code=0
-    wait "$beside_pid" || code=$?
+    local i code=0
+    for i in "${!beside_pids[@]}"; do
+        wait "${beside_pids[i]}" || code=1
+        cat "${beside_logs[i]}"
+        unset "beside_pids[i]"
+        [ $code = 0 ] || exit 1
+    done
     trap - EXIT
-    cat "$beside_log"
-    [ $code = 0 ] || exit 1
 }
 
 # Lines that say how many tests ran, and the name of each that was skipped.

@@ -76,8 +76,9 @@ static void print_failures(const report *r, FILE *to)
             r->num_failures && failed > r->num_failures ? ", the first:" : "");
     for (size_t i = 0; i < r->num_failures; i++) {
         const stk_failure *f = &r->failures[i];
-        say(to, "  %s: sample %" PRId64 "%s%s: %s\n", f->stage, f->id, *f->key ? ": " : "", f->key,
-            f->diag.text);
+        const bool named = !*f->key || strstr(f->diag.text, f->key);
+        say(to, "  %s: sample %" PRId64 "%s%s: %s\n", f->stage, f->id, named ? "" : ": ",
+            named ? "" : f->key, f->diag.text);
     }
 }
 

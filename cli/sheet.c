@@ -74,8 +74,11 @@ static void name_failures(stk_run *run)
     stk_failure *failures = NULL;
     size_t n = 0;
     if (stk_run_failures(run, &failures, &n)) return;
-    for (size_t i = 0; i < n; i++)
-        say_error("left out: %s: %s", failures[i].key, failures[i].diag.text);
+    for (size_t i = 0; i < n; i++) {
+        const stk_failure *f = &failures[i];
+        const bool named = strstr(f->diag.text, f->key);
+        say_error("left out: %s%s%s", named ? "" : f->key, named ? "" : ": ", f->diag.text);
+    }
     stk_failures_free(&failures, n);
 }
 

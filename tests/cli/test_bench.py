@@ -148,6 +148,14 @@ def test_skip_counts_and_names(stoker, broken):
     assert "failed: 2" in text and "x1.jpg" in text and "x2.jpg" in text
 
 
+def test_what_failed_is_named_once(stoker, broken, tmp_path_factory):
+    (broken / "gone.jpg").symlink_to("nowhere")
+    text = stoker("bench", broken, "--size", 16, "--on-error", "skip").stdout
+    assert text.count("gone.jpg") == 1
+    done = stoker("sheet", broken, tmp_path_factory.mktemp("sheet") / "out.png")
+    assert done.stderr.count("gone.jpg") == 1
+
+
 def test_substitute_fills_the_batch(stoker, broken):
     result = figures(stoker("bench", broken, "--size", 16, "--on-error", "substitute", "--json"))
     assert result["images"] == 10 and result["substituted"] == 2

@@ -337,9 +337,9 @@ class Stream(Data.IterableDataset):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"worker_init_fn": print}, "worker_init_fn"),
-        ({"pin_memory_device": "cuda"}, "pin_memory_device"),
-        ({"persistent_workers": True}, "persistent_workers"),
+        ({"worker_init_fn": print}, "worker_init_fn is not supported: workers begin alike"),
+        ({"pin_memory_device": "cuda"}, "pin_memory_device is not supported: batches are pinned"),
+        ({"persistent_workers": True}, "persistent_workers is not supported: workers are started"),
         ({"sampler": [1], "shuffle": True}, "shuffle"),
         ({"batch_sampler": [[1]], "batch_size": 2}, "batch_sampler"),
         ({"batch_sampler": [[1]], "shuffle": True}, "batch_sampler"),

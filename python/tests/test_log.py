@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import traceback
 import weakref
+from contextlib import asynccontextmanager
 
 import pytest
 
 from lanes import chain, read
 from stoker.pipeline._log import shorten
-from stoker.pipeline.defs import Pipe
+from stoker.pipeline import PipelineFailure, TaskHook
+from stoker.pipeline.defs import Aggregate, Aggregator, PathVariants, Pipe
 from support import until
 
 
@@ -135,6 +137,57 @@ def test_each_exception_has_a_note(caplog):
 
 class Item:
     """What a weak reference can refer to."""
+
+
+def _fails(item):
+    raise ValueError("no way")
+
+
+async def _fails_async(item):
+    raise ValueError("no way")
+
+
+class _FailsAt(Aggregator):
+    def __init__(self, call: str) -> None:
+        self.call = call
+
+    def accumulate(self, item):
+        if self.call == "accumulate" and item == 4:
+            _fails(item)
+
+    def flush(self):
+        if self.call == "flush":
+            _fails(None)
+
+
+class _NoHook(TaskHook):
+    @asynccontextmanager
+    async def task_hook(self, input_item=None):
+        yield
+
+
+def _routed_by(router, **options) -> PathVariants:
+    return PathVariants(router, [[Pipe(lambda x: x)], [Pipe(lambda x: x)]], None, **options)
+
+
+@pytest.mark.parametrize("hooks", [[], [_NoHook()]])
+@pytest.mark.parametrize(
+    ("stage", "item"),
+    [
+        (_routed_by(_fails), "0: 3"),
+        (_routed_by(_fails_async), "0: 3"),
+        (_routed_by(lambda x: 7), "0: 3"),
+        (Aggregate(_FailsAt("accumulate")), "1: 4"),
+        (Aggregate(_FailsAt("flush")), "2: None"),
+    ],
+)
+def test_what_ends_a_pipeline_names_its_item(stage, item, hooks, caplog):
+    pipeline = chain(stage, src=[3, 4, 5], task_hook_factory=lambda name: hooks)
+    items, error = read(pipeline)
+    assert items == [] and type(error) is PipelineFailure
+    note = error.exceptions[0].__notes__[0]
+    assert note.endswith(f"], item {item}")
+    assert [record.getMessage() for record in caplog.records] == [note]
 
 
 def test_items_that_failed_go_at_the_stop():

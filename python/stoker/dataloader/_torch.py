@@ -65,13 +65,13 @@ def get_pytorch_dataloader(
     exclude each other; numbers out of range.  RuntimeError, where it is read: a worker process died.
     ModuleNotFoundError: no torch.
     """
-    for name, value in (
-        ("worker_init_fn", worker_init_fn),
-        ("pin_memory_device", pin_memory_device),
-        ("persistent_workers", persistent_workers),
+    for name, value, why in (
+        ("worker_init_fn", worker_init_fn, "workers begin alike"),
+        ("pin_memory_device", pin_memory_device, "batches are pinned for the device that is current"),
+        ("persistent_workers", persistent_workers, "workers are started for each pass"),
     ):
         if value:
-            raise ValueError(f"{name} is not supported: workers are started for each pass, and begin alike")
+            raise ValueError(f"{name} is not supported: {why}")
     torch = _torch()
     if isinstance(dataset, torch.utils.data.IterableDataset):
         raise ValueError("an IterableDataset is not supported: use a map-style data set, or DataLoader")

@@ -77,13 +77,14 @@ class LoopPlan:
         routes: bool,
         hooks: Sequence[TaskHook],
         name: str,
+        log: FailureLog | None,
     ) -> None:
         """`routes`: gives the index of a path; else what goes down the paths."""
 
         def make(loop: Loop) -> Call:
             return with_hooks(router if is_async else sync_call(router, Place(loop, None, name)), hooks)
 
-        self._add(AsyncMap(index, make, 1, True, None, is_router=routes), hooks, name, router)
+        self._add(AsyncMap(index, make, 1, True, log, is_router=routes), hooks, name, router)
 
     def pass_on(self, index: int, hooks: Sequence[TaskHook]) -> None:
         """A stage that has a life, and no tasks."""

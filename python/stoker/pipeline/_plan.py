@@ -466,7 +466,8 @@ class PlanMaker:
         router = make_router(stage.router, len(stage.paths), stage.batched, awaits)
         if awaits or hooks:
             self._port(plan, stage.name, 1, in_order=True)
-            self._on_loop.router(len(self.infos) - 1, router, awaits, not stage.batched, hooks, stage.name)
+            index, routes = len(self.infos) - 1, not stage.batched
+            self._on_loop.router(index, router, awaits, routes, hooks, stage.name, log)
         elif not stage.batched:
             self._own(plan, _stoker.op_python("route", router, log, text), stage.name)
         if not stage.batched:

@@ -226,10 +226,10 @@ class AsyncAggregate(LoopStage):
         try:
             result = await call(item)
         except Exception as error:
-            if error is self._raised:
-                raise
             if self._log is not None:
                 self._log(error, item, id)
+            if error is self._raised:
+                raise
             slip = port.slip(item, id, epoch)
             slip.fail(error, False)
             await port.put([slip], 0.0)

@@ -160,6 +160,33 @@ def test_orientation(tmp_path, orientation):
     assert np.abs(plain.astype(int) - expected(path, 48, FILTERS["bilinear"])).max() <= 1
 
 
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_orientation_comes_before_resampling(tmp_path, orientation, name):
+    """Ties, rounding, what overshoots: as Pillow decides them, who turns, resizes, and flips then."""
+    from PIL import ImageOps
+
+    rng = np.random.default_rng(orientation)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    for stored, size in [((5, 4), (2, 2)), ((10, 8), (4, 4)), ((7, 2), (2, 5)), ((2, 12), (5, 5)), ((6, 31), (3, 9))]:
+        path = tmp_path / "a.png"
+        pixels = rng.integers(0, 2, (stored[1], stored[0], 3), np.uint8) * np.uint8(255)
+        Image.fromarray(pixels).save(path, exif=exif.tobytes())
+        upright = ImageOps.exif_transpose(Image.open(path))
+        for width, height in {size, size[::-1]}:
+            want = np.asarray(upright.resize((width, height), FILTERS[name])).astype(int)
+            for flip in (0.0, 1.0):
+                decode = ops.decode_image(width, height, filter=name, quality="exact", flip=flip)
+                builder = PipelineBuilder().add_source(source.List([path])).pipe(ops.read()).pipe(decode)
+                (batch,) = builder.batch(1).add_sink(1).build(num_threads=1)
+                got = np.asarray(batch.image)[0].astype(int)
+                assert np.abs(got - (want[:, ::-1] if flip else want)).max() <= 1, (stored, width, height, flip)
+        if name in ("nearest", "box"):  # which decode at full size whatever the quality
+            got = decode_all([path], filter=name, size=4, quality="fast")[0].astype(int)
+            assert np.abs(got - np.asarray(upright.resize((4, 4), FILTERS[name]))).max() <= 1
+
+
 KINDS = {
     "progressive.jpg": lambda im, f: im.save(f, "JPEG", progressive=True),
     "grey.jpg": lambda im, f: im.convert("L").save(f, "JPEG"),

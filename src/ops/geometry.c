@@ -174,12 +174,12 @@ void stk_geometry_place(const stk_geometry *g, int32_t orientation, int32_t widt
     if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8) {
         p->x = width - p->x - p->box_width;
         p->left = p->full_width - p->left - p->width;
-        p->mirror = true;
+        p->mirror = p->from_right = true;
     }
     if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7) {
         p->y = height - p->y - p->box_height;
         p->top = p->full_height - p->top - p->height;
-        p->upside_down = true;
+        p->upside_down = p->from_bottom = true;
     }
     if (g->mirror && p->transposed)
         p->upside_down = !p->upside_down;

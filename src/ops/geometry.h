@@ -38,8 +38,9 @@ typedef struct stk_placement {
     int32_t x, y, box_width, box_height;
     int32_t full_width, full_height;
     int32_t left, top, width, height;
-    bool mirror, upside_down; /* what turns the stored pixels into the sample, */
-    bool transposed;          /* this one last */
+    bool mirror, upside_down;     /* what turns the stored pixels into the sample, */
+    bool transposed;              /* this one last */
+    bool from_right, from_bottom; /* the orientation mirrors: as in stk_resample_params */
 } stk_placement;
 
 /* `width` x `height`: of the stored image; `orientation`: 1 to 8. */

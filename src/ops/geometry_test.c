@@ -152,6 +152,8 @@ static void orientations(void)
         g.mirror = n % 16 >= 8;
         stk_placement p;
         stk_geometry_place(&g, orientation, STORED_W, STORED_H, &p);
+        CHECK_EQ(p.from_right, STORED_W - 1 == seen(orientation, 0, 0) % 100);
+        CHECK_EQ(p.from_bottom, STORED_H - 1 == seen(orientation, 0, 0) / 100);
         const int x0 = p.x + p.left, y0 = p.y + p.top;
         const stk_rect r = stk_placement_rect(&p, 0, n % 3 == 0);
         CHECK(r.x <= x0 && r.y <= y0 && r.x + r.width >= x0 + p.width);

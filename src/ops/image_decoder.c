@@ -180,6 +180,9 @@ static stk_err plan(stk_image_decoder *d, stream *s, const stk_extent *e, const 
         .filter = filter,
         .mirror = p->mirror,
         .upside_down = p->upside_down,
+        .from_right = p->from_right,
+        .from_bottom = p->from_bottom,
+        .transposed = p->transposed,
         .ycc_to_rgb = w->pixels == STK_PIXELS_YCC,
     };
     const stk_err err = stk_resample_plan(s->resample, &params);

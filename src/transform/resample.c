@@ -85,13 +85,16 @@ static size_t axis_carve(stk_axis *a, const stk_axis_params *p, uint8_t *mem, si
 
 /* Pillow (13) takes the vertical pass first where it removes more than twice as many rows as the
  * horizontal one removes columns.  Each pass clips to 0..255, so the order shows where a filter
- * overshoots; with the other filters it does not matter. */
+ * overshoots; with the other filters it does not matter.  Where the destination is transposed
+ * later, Pillow would take for rows what are columns here. */
 static bool takes_vertical_first(const stk_resample_params *p)
 {
     if (p->filter != STK_FILTER_BICUBIC && p->filter != STK_FILTER_LANCZOS) return false;
     const int32_t w = p->outside ? p->src_width : (int32_t)(ceil(p->x1) - floor(p->x0));
     const int32_t h = p->outside ? p->src_height : (int32_t)(ceil(p->y1) - floor(p->y0));
-    return p->full_height < h && h - p->full_height > 2 * (w - p->full_width);
+    const int64_t rows = h - p->full_height, columns = w - p->full_width;
+    if (p->transposed) return columns <= 0 || columns <= 2 * rows;
+    return rows > 0 && rows > 2 * columns;
 }
 
 /* True where kernel `narrow` does: windows of eight neighbouring pixels lie within 16 bytes. */
@@ -116,6 +119,7 @@ static stk_err plan_axes(stk_resample *r)
                          .count = p->dst_width,
                          .filter = p->filter,
                          .outside = p->outside,
+                         .reversed = p->from_right,
                          .twice = p->twice_x,
                          .max_precision = MAX_BITS};
     stk_axis_params y = {.src = p->src_height,
@@ -126,6 +130,7 @@ static stk_err plan_axes(stk_resample *r)
                          .count = p->dst_height,
                          .filter = p->filter,
                          .outside = p->outside,
+                         .reversed = p->from_bottom,
                          .twice = p->twice_y,
                          .max_precision = MAX_ROW_PRECISION};
     r->blends = (p->filter == STK_FILTER_BILINEAR || p->filter == STK_FILTER_BOX) &&

@@ -43,7 +43,12 @@ typedef struct stk_resample_params {
                        * Pillow's resize(size, filter, box=box) */
     bool mirror;      /* flip the destination left-right */
     bool upside_down; /* flip it top-bottom */
-    bool ycc_to_rgb;  /* channels == 3: JFIF YCbCr in, RGB out (converted after resampling) */
+    /* The picture is the source mirrored left-right (top-bottom): where a tie falls, and how sums
+     * round, is decided from that side.  The destination is as ever, not mirrored. */
+    bool from_right, from_bottom;
+    bool transposed; /* the picture is the source transposed besides: only the order of the passes
+                      * depends on it */
+    bool ycc_to_rgb; /* channels == 3: JFIF YCbCr in, RGB out (converted after resampling) */
 } stk_resample_params;
 
 STK_NODISCARD stk_err stk_resample_new(stk_resample **out);

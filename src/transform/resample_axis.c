@@ -55,11 +55,13 @@ static const struct kind {
     [STK_FILTER_NEAREST] = {NULL, 0.0, 1.0},
 };
 
-/* Everything about an axis that is the same for all of its destinations. */
+/* Everything about an axis that is the same for all of its destinations; if it is reversed, said of
+ * the mirrored source. */
 typedef struct geometry {
     const struct kind *kind;
     int32_t base;   /* source pixel from which positions count */
     int32_t limit;  /* pixels from there that may be used */
+    int32_t from;   /* the first destination that is wanted */
     double begin;   /* of the box, from base */
     double scale;   /* source pixels a destination */
     double step;    /* 1 / stretch */
@@ -69,14 +71,22 @@ typedef struct geometry {
 
 static geometry geometry_of(const stk_axis_params *p)
 {
-    geometry g = {.kind = &kinds[p->filter], .limit = p->src};
+    geometry g = {.kind = &kinds[p->filter], .limit = p->src, .from = p->from};
+    int32_t left = 0, right = p->src;
     if (!p->outside) {
         /* Positions count from the box, as if it had been cut out: adding its corner would round
          * differently, and a box filter's edge could fall on the other side of a pixel. */
-        g.base = (int32_t)floor(p->begin);
-        g.limit = (int32_t)ceil(p->end) - g.base;
+        left = (int32_t)floor(p->begin);
+        right = (int32_t)ceil(p->end);
+        g.limit = right - left;
     }
-    g.begin = p->begin - g.base;
+    g.base = left;
+    g.begin = p->begin - left;
+    if (p->reversed) {
+        g.base = p->src - right;
+        g.begin = right - p->end;
+        g.from = p->full - p->from - p->count;
+    }
     g.scale = (p->end - p->begin) / p->full;
     g.stretch = g.scale > 1.0 ? g.scale : 1.0;
     if (p->twice) { /* two triangles, one after the other: their variances add up */
@@ -103,7 +113,7 @@ static void build_nearest(const stk_axis_params *p, stk_axis *a)
 {
     const geometry g = geometry_of(p);
     double at = g.begin + g.scale * 0.5;
-    for (int32_t i = 0; i < p->from; i++) at += g.scale;
+    for (int32_t i = 0; i < g.from; i++) at += g.scale;
     for (int32_t i = 0; i < a->count; i++, at += g.scale) {
         const int32_t pixel = (int32_t)at;
         a->first[i] = g.base + (pixel < g.limit ? pixel : g.limit - 1);
@@ -207,10 +217,10 @@ INLINE void store_columns(int32_t *to, ptrdiff_t stride, const int4 c[4])
  * and quantise, except that zero weights at the front stay.  No branch depends on a position,
  * because nothing foretells whether a window has two, three or four weights; and floats do, because
  * positions count from the window's first pixel. */
-INLINE void four_windows(const geometry *g, int32_t from, stk_axis *a, int32_t i)
+INLINE void four_windows(const geometry *g, stk_axis *a, int32_t i)
 {
     const int4 lanes = {0, 1, 2, 3}, to = i + lanes, last = a->count - 1 + (int4){0};
-    const int4 wanted = from + ((to & (to < last)) | (last & (to >= last)));
+    const int4 wanted = g->from + ((to & (to < last)) | (last & (to >= last)));
     const double4 centre = g->begin + (__builtin_convertvector(wanted, double4) + 0.5) * g->scale;
     double4 low = centre - g->support + 0.5;
     low = (double4)((long4)low & (low > 0.0));
@@ -248,7 +258,7 @@ static void drop_zeros(stk_axis *a, int32_t i)
 static void build_short(const stk_axis_params *p, const geometry *g, stk_axis *a)
 {
     const int32_t count = a->count, taps = a->taps, most = p->wide ? INT32_MAX : INT16_MAX;
-    for (int32_t i = 0; i < count; i += LANES) four_windows(g, p->from, a, i);
+    for (int32_t i = 0; i < count; i += LANES) four_windows(g, a, i);
 
     int32_t longest = 1, first = 0, end = 0, *c = a->coef;
     bool back = false;
@@ -282,7 +292,7 @@ INLINE void build_windows(const stk_axis_params *p, const geometry *g, double (*
     a->longest = 1;
     for (int32_t i = 0; i < a->count; i++) {
         double sum;
-        const int32_t n = weigh(g, at, p->from + i, weights, &a->first[i], &sum);
+        const int32_t n = weigh(g, at, g->from + i, weights, &a->first[i], &sum);
         a->first[i] += g->base;
         quantise(weights, sum, n, p->wide ? INT32_MAX : INT16_MAX, a, i);
         if (a->size[i] > a->longest) a->longest = a->size[i];
@@ -291,14 +301,8 @@ INLINE void build_windows(const stk_axis_params *p, const geometry *g, double (*
     if (!a->copies) make_monotone(a);
 }
 
-void stk_axis_build(const stk_axis_params *p, double *weights, stk_axis *a)
+static void build_filter(const stk_axis_params *p, double *weights, stk_axis *a)
 {
-    a->count = p->count;
-    a->taps = stk_axis_max_taps(p);
-    if (p->filter == STK_FILTER_NEAREST) {
-        build_nearest(p, a);
-        return;
-    }
     const geometry g = geometry_of(p);
     a->precision = precision_of(p, &g);
     if (p->filter == STK_FILTER_BILINEAR && g.support * 2 <= LANES)
@@ -307,6 +311,46 @@ void stk_axis_build(const stk_axis_params *p, double *weights, stk_axis *a)
         build_windows(p, &g, bilinear, weights, a);
     else
         build_windows(p, &g, g.kind->at, weights, a);
+}
+
+static void reverse_values(int32_t *v, int32_t count)
+{
+    for (int32_t i = 0, j = count - 1; i < j; i++, j--) {
+        const int32_t t = v[i];
+        v[i] = v[j];
+        v[j] = t;
+    }
+}
+
+/* Makes the table of a mirrored source that of the source. */
+static void turn_round(stk_axis *a, int32_t src)
+{
+    for (int32_t i = 0; i < a->count; i++) {
+        int32_t *coef = a->coef + (ptrdiff_t)i * a->taps;
+        a->first[i] = src - a->first[i] - a->size[i];
+        reverse_values(coef, a->size[i]);
+    }
+    reverse_values(a->first, a->count);
+    reverse_values(a->size, a->count);
+    for (int32_t i = 0, j = a->count - 1; i < j; i++, j--) {
+        int32_t *left = a->coef + (ptrdiff_t)i * a->taps, *right = a->coef + (ptrdiff_t)j * a->taps;
+        for (int32_t k = 0; k < a->longest; k++) {
+            const int32_t t = left[k];
+            left[k] = right[k];
+            right[k] = t;
+        }
+    }
+}
+
+void stk_axis_build(const stk_axis_params *p, double *weights, stk_axis *a)
+{
+    a->count = p->count;
+    a->taps = stk_axis_max_taps(p);
+    if (p->filter == STK_FILTER_NEAREST)
+        build_nearest(p, a);
+    else
+        build_filter(p, weights, a);
+    if (p->reversed) turn_round(a, p->src);
 }
 
 void stk_axis_range(const stk_axis *a, int32_t *first, int32_t *end)

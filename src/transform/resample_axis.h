@@ -22,8 +22,9 @@ typedef struct stk_axis_params {
     int32_t full;        /* pixels the box becomes */
     int32_t from, count; /* the part of them that is wanted */
     stk_filter filter;
-    bool outside; /* pixels beyond the box may be used */
-    bool twice;   /* as in stk_resample_params */
+    bool outside;  /* pixels beyond the box may be used */
+    bool reversed; /* made for the mirrored source, then mirrored itself: ties fall the other way */
+    bool twice;    /* as in stk_resample_params */
     int32_t max_precision;
     bool wide; /* max_precision is what it gets, also where weights need more than 16 bits */
 } stk_axis_params;

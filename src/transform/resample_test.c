@@ -136,6 +136,9 @@ static stk_resample_params any_params(void)
     p.outside = any() % 2;
     p.mirror = any() % 2;
     p.upside_down = any() % 2;
+    p.from_right = any() % 2;
+    p.from_bottom = any() % 2;
+    p.transposed = any() % 2;
     return p;
 }
 
@@ -198,6 +201,8 @@ static void thin_boxes_stay_flat(void)
         p.y0 = nextafter(p.y1, 0);
         p.filter = (stk_filter)(any() % 5);
         p.outside = any() % 2;
+        p.from_right = any() % 2;
+        p.from_bottom = any() % 2;
         CHECK_EQ(stk_resample_plan(r, &p), STK_OK);
         feed_flat(r, &p, (uint8_t)any());
     }
@@ -234,6 +239,94 @@ static void same_size_is_a_copy(void)
                 CHECK_EQ(dst[i], src[from + i % 3]);
             }
         }
+    stk_resample_free(&r);
+}
+
+/* One row or column of an image of one channel. */
+static void run_line(stk_resample *r, stk_resample_params p, bool down, const uint8_t *src,
+                     uint8_t *dst)
+{
+    if (down) {
+        p.src_height = p.src_width, p.y1 = p.x1, p.dst_height = p.dst_width;
+        p.full_height = p.full_width, p.dst_y = p.dst_x, p.y0 = p.x0;
+        p.upside_down = p.mirror, p.from_bottom = p.from_right;
+        p.src_width = p.dst_width = p.full_width = 1;
+        p.x0 = 0, p.x1 = 1, p.dst_x = 0;
+        p.mirror = p.from_right = false;
+    }
+    int32_t first, end;
+    CHECK_EQ(stk_resample_plan(r, &p), STK_OK);
+    stk_resample_rows(r, &first, &end);
+    stk_resample_start(r, dst, p.dst_width, first);
+    for (int32_t y = first; y < end; y++) stk_resample_row(r, src + y);
+    CHECK(stk_resample_done(r));
+}
+
+/* What is counted from the far side is what the mirrored source gives, bit for bit. */
+static void far_side_decides_ties(void)
+{
+    enum { MOST = 70 };
+    stk_resample *r;
+    CHECK_EQ(stk_resample_new(&r), STK_OK);
+    for (int i = 0; i < 4000; i++) {
+        uint8_t src[MOST], turned[MOST], want[MOST] = {0}, got[MOST] = {0};
+        const int32_t n = between(1, MOST), full = between(1, MOST);
+        const int32_t from = between(0, full - 1), count = between(1, full - from);
+        const int32_t step = any() % 2 ? 1 : 4; /* whole pixels, or parts: exact in binary */
+        const int32_t x0 = between(0, n * step - 1), x1 = between(x0 + 1, n * step);
+        for (int k = 0; k < n; k++) src[k] = turned[n - 1 - k] = (uint8_t)any();
+        stk_resample_params p = {.src_width = n,
+                                 .src_height = 1,
+                                 .x0 = (double)x0 / step,
+                                 .x1 = (double)x1 / step,
+                                 .y1 = 1,
+                                 .full_width = full,
+                                 .full_height = 1,
+                                 .dst_x = from,
+                                 .dst_width = count,
+                                 .dst_height = 1,
+                                 .channels = 1,
+                                 .filter = (stk_filter)(any() % 5),
+                                 .outside = any() % 2,
+                                 .mirror = any() % 2};
+        const bool down = any() % 2;
+        run_line(r, p, down, src, want);
+        p.x0 = (double)(n * step - x1) / step;
+        p.x1 = (double)(n * step - x0) / step;
+        p.dst_x = full - from - count;
+        p.mirror = !p.mirror;
+        p.from_right = true;
+        run_line(r, p, down, turned, got);
+        CHECK(!memcmp(want, got, (size_t)count));
+    }
+    stk_resample_free(&r);
+}
+
+/* 2.5 pixels become one: the one in the middle goes to the side that the picture begins at. */
+static void ties_are_pillows(void)
+{
+    static const uint8_t src[] = {0, 50, 100, 150, 250};
+    stk_resample *r;
+    stk_resample_params p = {.src_width = 5,
+                             .src_height = 1,
+                             .x1 = 5,
+                             .y1 = 1,
+                             .dst_width = 2,
+                             .dst_height = 1,
+                             .full_width = 2,
+                             .full_height = 1,
+                             .channels = 1,
+                             .filter = STK_FILTER_BOX};
+    CHECK_EQ(stk_resample_new(&r), STK_OK);
+    for (int down = 0; down < 2; down++) {
+        uint8_t dst[2];
+        p.from_right = false;
+        run_line(r, p, down, src, dst);
+        CHECK(dst[0] == 50 && dst[1] == 200);
+        p.from_right = true;
+        run_line(r, p, down, src, dst);
+        CHECK(dst[0] == 25 && dst[1] == 167);
+    }
     stk_resample_free(&r);
 }
 
@@ -289,5 +382,5 @@ static void survives_every_failure(void)
 }
 
 TESTS(TEST(refuses_what_it_cannot), TEST(any_shape_stays_flat), TEST(extreme_shapes_stay_flat),
-      TEST(thin_boxes_stay_flat), TEST(same_size_is_a_copy), TEST(asks_for_no_more_than_it_needs),
-      TEST(survives_every_failure))
+      TEST(thin_boxes_stay_flat), TEST(same_size_is_a_copy), TEST(far_side_decides_ties),
+      TEST(ties_are_pillows), TEST(asks_for_no_more_than_it_needs), TEST(survives_every_failure))

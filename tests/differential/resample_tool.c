@@ -62,9 +62,9 @@ static bool set_flag(stk_resample_params *p, const char *name, size_t len, bool 
         const char *name;
         bool *field;
     } flags[] = {
-        {"outside", &p->outside},
-        {"mirror", &p->mirror},
-        {"upside_down", &p->upside_down},
+        {"outside", &p->outside},         {"mirror", &p->mirror},
+        {"upside_down", &p->upside_down}, {"from_right", &p->from_right},
+        {"from_bottom", &p->from_bottom}, {"transposed", &p->transposed},
         {"ycc_to_rgb", &p->ycc_to_rgb},
     };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)

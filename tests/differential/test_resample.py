@@ -157,6 +157,36 @@ def test_window(tool, tmp_path, filter):
         check(got, want, f"case {case}: {pixels.shape} to {full}, {dst} at {at}")
 
 
+@pytest.mark.parametrize("filter", range(5), ids=NAMES)
+def test_turned_before(tool, tmp_path, filter):
+    """A source that a mirror and a transposition make the picture, which is resized and cut then."""
+    rng = np.random.default_rng(400 + filter)
+    for case in range(CASES):
+        channels = int(rng.choice([1, 3, 4]))
+        pixels = random_pixels(rng, *(int(rng.integers(1, 60)) for _ in range(2)), channels)
+        height, width, _ = pixels.shape
+        full = tuple(int(rng.integers(1, 60)) for _ in range(2))
+        dst = tuple(int(rng.integers(1, n + 1)) for n in full)
+        at = tuple(int(rng.integers(0, n - d + 1)) for n, d in zip(full, dst))
+        right, bottom, transposed, flip = (int(v) for v in rng.integers(0, 2, 4))
+        turned = pixels[:: -1 if bottom else 1, :: -1 if right else 1]
+        picture, size = turned, full
+        begin = [full[i] - dst[i] - at[i] if far else at[i] for i, far in enumerate((right, bottom))]
+        if transposed:
+            picture, size, begin = turned.swapaxes(0, 1), full[::-1], begin[::-1]
+        want = array(resized(image(np.ascontiguousarray(picture)), size, FILTERS[filter]))
+        cut = dst[::-1] if transposed else dst
+        want = want[begin[1] :, begin[0] :][: cut[1], : cut[0]]
+        want = want[:, :: -1 if flip else 1]  # afterwards, of the picture
+        got = resample(
+            tool, tmp_path, pixels, dst, (0, 0, width, height), filter=filter, from_right=right, from_bottom=bottom,
+            mirror=right ^ (flip & ~transposed), upside_down=bottom ^ (flip & transposed), transposed=transposed,
+            full_width=full[0], full_height=full[1], dst_x=at[0], dst_y=at[1],
+        )  # fmt: skip
+        got = got.swapaxes(0, 1) if transposed else got
+        check(got, want, f"case {case}: {pixels.shape} to {full}, {dst} at {at}, {right} {bottom} {transposed} {flip}")
+
+
 @pytest.mark.parametrize("size", [(1, 65535), (65535, 1), (3, 20000), (20000, 2)], ids=str)
 @pytest.mark.parametrize("filter", range(5), ids=NAMES)
 def test_extreme(tool, tmp_path, filter, size):

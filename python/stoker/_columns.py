@@ -53,9 +53,10 @@ def pack(column: list[bytes] | Buffer) -> list[bytes] | tuple[str, tuple[int, ..
 
 
 def unpack(packed: list[bytes] | tuple[str, tuple[int, ...], bytes]) -> list[bytes] | Buffer:
-    if isinstance(packed, list):
-        return packed
-    code, shape, data = packed
+    return packed if isinstance(packed, list) else _array_of(*packed)
+
+
+def _array_of(code: str, shape: tuple[int, ...], data: bytes) -> memoryview:
     if code == "e":  # float16, which a memoryview cannot become
         import numpy
 
@@ -78,8 +79,7 @@ def _view(values: Any) -> memoryview | None:
         return None
     if view.c_contiguous:
         return view
-    shape, code = list(view.shape or ()), view.format[-1]
-    return memoryview(view.tobytes()).cast(code, shape=shape)  # type: ignore[call-overload,no-any-return]
+    return _array_of(view.format[-1], tuple(view.shape or ()), view.tobytes())
 
 
 def _is_buffer(values: Any) -> bool:

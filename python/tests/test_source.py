@@ -95,6 +95,8 @@ def one(paths, labels=None, **columns):
         (array("h", [1, 2, 3]), "int16", [1, 2, 3]),
         (bytearray(b"abc"), "uint8", [97, 98, 99]),
         (np.array([1, 2, 3], np.float16), "float16", [1, 2, 3]),
+        (np.arange(6, dtype=np.float16)[::2], "float16", [0, 2, 4]),
+        (np.arange(6, dtype=np.float16).reshape(2, 3).T, "float16", [[0, 3], [1, 4], [2, 5]]),
     ],
 )
 def test_labels(paths, labels, dtype, want):

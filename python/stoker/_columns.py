@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, MappingView, Sequence, Set
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ def paths(name: str, values: Any) -> list[bytes]:
     """Paths as the file system has them."""
     if isinstance(values, (str, bytes, os.PathLike)):
         raise TypeError(f"{name} must be a list of paths, not one path")
+    _check_order(name, values)
     if hasattr(values, "tolist"):
         values = values.tolist()
     encoded = []
@@ -32,6 +33,7 @@ def convert(name: str, values: Any) -> list[bytes] | Buffer:
     """One value for each sample: a list of bytes for strings, an array for anything else."""
     if isinstance(values, (str, bytes)) or values is None:
         raise TypeError(f"{name} must be a sequence with one value for each sample")
+    _check_order(name, values)
     view = _view(values)
     if view is not None:
         return view
@@ -66,6 +68,12 @@ def _array_of(code: str, shape: tuple[int, ...], data: bytes) -> memoryview:
     if len(shape) > 1:
         view = view.cast("B").cast(code, shape=shape)  # type: ignore[call-overload]
     return view
+
+
+def _check_order(name: str, values: Any) -> None:
+    """A set has an order of its own, and a dict has values of its own; views of a dict have its order."""
+    if isinstance(values, (Mapping, Set)) and not isinstance(values, MappingView):
+        raise TypeError(f"{name} must be a sequence in the order of the samples, not a {type(values).__name__}")
 
 
 def _view(values: Any) -> memoryview | None:

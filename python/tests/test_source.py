@@ -147,6 +147,12 @@ def test_arrays_are_copied(paths):
         ((["a"], [2**70]), {}, ValueError, "labels.*64 bits"),
         ((["a"], "x"), {}, TypeError, "labels"),
         ((["a"], [None]), {}, TypeError, "labels"),
+        (({"a", "b"},), {}, TypeError, "image must be a sequence in the order of the samples, not a set"),
+        (({"a": 0},), {}, TypeError, "image .* not a dict"),
+        ((["a", "b"], {"a": 1, "b": 0}), {}, TypeError, "labels must be a sequence .* not a dict"),
+        ((["a", "b"], frozenset((1, 2))), {}, TypeError, "labels .* not a frozenset"),
+        ((["a"],), {"mask": {"a"}}, TypeError, "mask .* not a set"),
+        ((["a"],), {"weight": {0: 1.0}}, TypeError, "weight .* not a dict"),
         ((["a"], np.array([1j])), {}, TypeError, "labels"),
         ((["a"], [[]]), {}, ValueError, "labels"),
         ((["a"],), {"id": [1]}, ValueError, "id"),
@@ -177,6 +183,13 @@ def test_paths_of_any_kind(paths):
     assert len(batch) == 2
     (batch,) = build(source.List(np.array([str(p) for p in paths[:2]])))
     assert len(batch) == 2
+
+
+def test_views_of_a_dict_are_ordered(paths):
+    labels = dict(zip(paths[:3], (2, 0, 1), strict=True))
+    batch = one(labels.keys(), labels.values(), path=map(str, labels))
+    assert batch.key == batch["path"] == [str(p) for p in paths[:3]]
+    assert np.asarray(batch.label).tolist() == [2, 0, 1]
 
 
 def test_sources_pickle(photos, paths):

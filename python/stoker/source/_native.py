@@ -175,8 +175,8 @@ class List(Source):
         List(image=[...], mask=[...])             several files a sample, decoded with one geometry
 
     `paths` is short for `image`.  `files` says which keywords are files rather than columns.
-    Labels and columns are sequences or arrays of numbers, strings or arrays of one shape; none is
-    called id, key or substituted, which every batch has.
+    Labels and columns are sequences or arrays of numbers, strings or arrays of one shape, in the order
+    of the paths, and so no sets or dicts; none is called id, key or substituted, which every batch has.
     The order's options are as in Directory.
     """
 

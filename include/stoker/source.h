@@ -141,8 +141,8 @@ typedef struct stk_list_opts {
     size_t num_parts;                /* 0: 1 */
     const char *const *part_names;   /* [num_parts], NULL: "image" (only with one part) */
     const char *const *const *paths; /* [num_parts][num_samples], copied */
-    size_t num_columns;
-    const stk_list_column *columns; /* a column called "label" becomes batch.label */
+    size_t num_columns;              /* 62 at most, less the parts: more do not fit into a batch */
+    const stk_list_column *columns;  /* a column called "label" becomes batch.label */
     stk_order_opts order;
 } stk_list_opts;
 

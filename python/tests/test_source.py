@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stoker import source
+from stoker import PipelineBuilder, PipelineFailure, ops, source
 from support import build
 
 
@@ -112,6 +112,21 @@ def test_strings(paths):
     assert [os.fsencode(s) for s in batch["raw"]] == [b"1", b"2", b"\xff"]
 
 
+def test_as_many_columns_as_a_batch_has_room_for(paths):
+    columns = {f"x{i}": [i, -i] for i in range(61)}
+    batch = one(paths[:2], **columns)
+    assert all(np.asarray(batch[name]).tolist() == values for name, values in columns.items())
+
+
+def test_a_field_too_many_is_named(paths):
+    labels = [[1.0, 0.0], [0.0, 1.0]]
+    src = source.List(paths[:2], labels, **{f"x{i}": [i, -i] for i in range(60)})
+    b = PipelineBuilder().add_source(src).pipe(ops.read()).pipe(ops.decode_image(8, 8)).batch(2)
+    with pytest.raises(PipelineFailure) as caught:
+        list(b.pipe(ops.mixup()).add_sink().build(num_threads=1))
+    assert 'field "label_b": a batch has 64 fields at most' in str(caught.value.exceptions[0])
+
+
 def test_columns_follow_their_sample(paths):
     n = len(paths)
     box = np.random.default_rng(0).uniform(size=(n, 4)).astype(np.float32)
@@ -147,6 +162,8 @@ def test_arrays_are_copied(paths):
         ((["a"], [2**70]), {}, ValueError, "labels.*64 bits"),
         ((["a"], "x"), {}, TypeError, "labels"),
         ((["a"], [None]), {}, TypeError, "labels"),
+        ((["a"],), {f"x{i}": [i] for i in range(62)}, ValueError, "62 columns.* room for 61"),
+        ((["a"], [0]), {f"x{i}": [i] for i in range(61)}, ValueError, "62 columns"),
         (({"a", "b"},), {}, TypeError, "image must be a sequence in the order of the samples, not a set"),
         (({"a": 0},), {}, TypeError, "image .* not a dict"),
         ((["a", "b"], {"a": 1, "b": 0}), {}, TypeError, "labels must be a sequence .* not a dict"),

@@ -123,12 +123,20 @@ bool stk_batch_substituted(const stk_batch *b, size_t i)
     return b->samples[i].substituted;
 }
 
-static stk_err add_field(stk_batch *b, const char *name, field **out)
+static stk_err no_memory(const char *name, stk_diag *diag)
 {
-    if (b->num_fields == STK_MAX_FIELDS) return STK_ELIMIT;
+    return stk_diag_set(diag, STK_ENOMEM, "field \"%s\": no memory", name);
+}
+
+static stk_err add_field(stk_batch *b, const char *name, field **out, stk_diag *diag)
+{
+    *out = NULL;
+    if (b->num_fields == STK_MAX_FIELDS)
+        return stk_diag_set(diag, STK_ELIMIT, "field \"%s\": a batch has %d fields at most", name,
+                            STK_MAX_FIELDS);
     const size_t size = strlen(name) + 1;
     field *f = &b->fields[b->num_fields];
-    if (!(f->name = stk_alloc(size))) return STK_ENOMEM;
+    if (!(f->name = stk_alloc(size))) return no_memory(name, diag);
     memcpy(f->name, name, size);
     b->num_fields++;
     *out = f;
@@ -143,10 +151,11 @@ static void set_array(field *f, const stk_spec *spec, stk_buffer **mem)
     *mem = NULL;
 }
 
-stk_err stk_batch_add_array(stk_batch *b, const char *name, const stk_spec *spec, stk_buffer **mem)
+stk_err stk_batch_add_array(stk_batch *b, const char *name, const stk_spec *spec, stk_buffer **mem,
+                            stk_diag *diag)
 {
     field *f;
-    stk_err err = add_field(b, name, &f);
+    stk_err err = add_field(b, name, &f, diag);
     if (!err) set_array(f, spec, mem);
     return err;
 }
@@ -179,25 +188,28 @@ static void set_strings(field *f, stk_buffer **mem)
     *mem = NULL;
 }
 
-static stk_err add_strings(stk_batch *b, const char *name, const char *const *strings, bool copied)
+static stk_err add_strings(stk_batch *b, const char *name, const char *const *strings, bool copied,
+                           stk_diag *diag)
 {
     stk_buffer *mem;
     field *f;
     stk_err err = make_strings(b, strings, copied, &mem);
-    if (!err) err = add_field(b, name, &f);
+    err = err ? no_memory(name, diag) : add_field(b, name, &f, diag);
     if (!err) set_strings(f, &mem);
     stk_buffer_unref(&mem);
     return err;
 }
 
-stk_err stk_batch_add_strings(stk_batch *b, const char *name, const char *const *strings)
+stk_err stk_batch_add_strings(stk_batch *b, const char *name, const char *const *strings,
+                              stk_diag *diag)
 {
-    return add_strings(b, name, strings, false);
+    return add_strings(b, name, strings, false, diag);
 }
 
-stk_err stk_batch_copy_strings(stk_batch *b, const char *name, const char *const *strings)
+stk_err stk_batch_copy_strings(stk_batch *b, const char *name, const char *const *strings,
+                               stk_diag *diag)
 {
-    return add_strings(b, name, strings, true);
+    return add_strings(b, name, strings, true, diag);
 }
 
 stk_err stk_batch_set_key(stk_batch *b, size_t i, const char *key)
@@ -225,7 +237,7 @@ static stk_err copy_into(const stk_batch *from, stk_batch *to)
     }
     for (size_t i = 0; i < from->num_fields && !err; i++) {
         field *f;
-        err = add_field(to, from->fields[i].name, &f);
+        err = add_field(to, from->fields[i].name, &f, NULL);
         if (err) break;
         f->array = from->fields[i].array;
         f->strings = from->fields[i].strings;
@@ -372,10 +384,11 @@ stk_err stk_batch_put_array(stk_batch *b, const char *name, const stk_spec *spec
     if (spec->ndim < 1 || (size_t)spec->shape[0] != b->size || bytes > stk_buffer_size(*mem) ||
         stk_batch_find(b, name) >= 0)
         return STK_EINVAL;
-    return stk_batch_add_array(b, name, spec, mem);
+    return stk_batch_add_array(b, name, spec, mem, NULL);
 }
 
 stk_err stk_batch_put_strings(stk_batch *b, const char *name, const char *const *strings)
 {
-    return stk_batch_find(b, name) >= 0 ? STK_EINVAL : stk_batch_copy_strings(b, name, strings);
+    return stk_batch_find(b, name) >= 0 ? STK_EINVAL
+                                        : stk_batch_copy_strings(b, name, strings, NULL);
 }

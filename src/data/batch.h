@@ -12,7 +12,7 @@
 
 #include "data/slab.h"
 
-#define STK_MAX_FIELDS 64
+#define STK_MAX_FIELDS 64 /* of one batch, with id and substituted */
 
 typedef struct stk_batch_params {
     size_t capacity; /* samples that will fit */
@@ -35,16 +35,16 @@ int64_t stk_batch_id(const stk_batch *b, size_t i);
 bool stk_batch_substituted(const stk_batch *b, size_t i);
 
 /* Adds a field of `spec` (all samples together: shape[0] is the number of samples).  Takes *mem,
- * whose bytes are the array.  STK_ELIMIT: STK_MAX_FIELDS. */
+ * whose bytes are the array.  STK_ELIMIT: STK_MAX_FIELDS.  *diag (may be NULL) names the field. */
 STK_NODISCARD stk_err stk_batch_add_array(stk_batch *b, const char *name, const stk_spec *spec,
-                                          stk_buffer **mem);
+                                          stk_buffer **mem, stk_diag *diag);
 
-/* Adds a field of strings, borrowed from the samples' sources. */
+/* Adds a field of strings, borrowed from the samples' sources; failures are the same. */
 STK_NODISCARD stk_err stk_batch_add_strings(stk_batch *b, const char *name,
-                                            const char *const *strings);
+                                            const char *const *strings, stk_diag *diag);
 /* The same with copies of them. */
 STK_NODISCARD stk_err stk_batch_copy_strings(stk_batch *b, const char *name,
-                                             const char *const *strings);
+                                             const char *const *strings, stk_diag *diag);
 
 /* Gives sample i another key (copied) than its source's; own_key is NULL where none was given. */
 STK_NODISCARD stk_err stk_batch_set_key(stk_batch *b, size_t i, const char *key);

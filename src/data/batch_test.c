@@ -16,8 +16,8 @@ static stk_err make(stk_batch **out)
     if (!err) err = stk_batch_add_sample(*out, NULL, 12, true);
     if (!err) err = stk_slab_take(pool, 16, &mem);
     if (!err) memset(stk_buffer_writable(mem), 7, 16);
-    if (!err) err = stk_batch_add_array(*out, "image", &spec, &mem);
-    if (!err) err = stk_batch_add_strings(*out, "name", (const char *[]){"a", "b"});
+    if (!err) err = stk_batch_add_array(*out, "image", &spec, &mem, NULL);
+    if (!err) err = stk_batch_add_strings(*out, "name", (const char *[]){"a", "b"}, NULL);
     stk_buffer_unref(&mem);
     if (err) stk_batch_unref(out);
     return err;
@@ -105,7 +105,7 @@ static void copies_share_arrays(void)
     CHECK(!strcmp(key, "second"));
     CHECK_EQ(stk_batch_key(b, 1, key, 6), STK_ELIMIT);
     char word[] = "word";
-    CHECK_EQ(stk_batch_copy_strings(b, "own", (const char *[]){word, word + 2}), STK_OK);
+    CHECK_EQ(stk_batch_copy_strings(b, "own", (const char *[]){word, word + 2}, NULL), STK_OK);
     memset(word, 0, sizeof(word));
 
     stk_batch *const same = b;
@@ -151,7 +151,7 @@ static void writable_arrays(void)
     const stk_spec spec = {.dtype = STK_UINT8, .ndim = 1, .shape = {3}};
     CHECK_EQ(stk_slab_take(pool, 3, &mem), STK_OK);
     const uint8_t *bytes = stk_buffer_data(mem);
-    CHECK_EQ(stk_batch_add_array(b, "x", &spec, &mem), STK_OK);
+    CHECK_EQ(stk_batch_add_array(b, "x", &spec, &mem, NULL), STK_OK);
     CHECK(stk_batch_writable(b, 0) == bytes && !stk_batch_writable(b, 1));
     stk_tensor t;
     CHECK_EQ(stk_batch_array(b, 0, &t, &mem), STK_OK);
@@ -161,7 +161,7 @@ static void writable_arrays(void)
     CHECK_EQ(stk_buffer_wrap(others, 3, NULL, NULL, &mem), STK_OK);
     CHECK_EQ(stk_batch_replace_array(b, 0, &spec, &mem), STK_OK);
     CHECK(!stk_batch_writable(b, 0));
-    CHECK_EQ(stk_batch_copy_strings(b, "words", (const char *[]){"a"}), STK_OK);
+    CHECK_EQ(stk_batch_copy_strings(b, "words", (const char *[]){"a"}, NULL), STK_OK);
     CHECK(!stk_batch_writable(b, 1));
     stk_batch_unref(&b);
     stk_slab_pool_unref(&pool);
@@ -212,7 +212,7 @@ static void survives_every_failure(void)
         CHECK(!err == !!b);
         stk_batch *read = b ? stk_batch_ref(b) : NULL;
         if (!err) err = stk_batch_set_key(b, 0, "key");
-        if (!err) err = stk_batch_copy_strings(b, "own", (const char *[]){"c", "d"});
+        if (!err) err = stk_batch_copy_strings(b, "own", (const char *[]){"c", "d"}, NULL);
         if (!err) err = stk_batch_replace_strings(b, 2, (const char *[]){"e", "f"});
         if (!err) err = stk_batch_own(&b);
         CHECK(err || b != read);
@@ -223,6 +223,22 @@ static void survives_every_failure(void)
     stk_fault_arm(-1);
 }
 
+static void a_field_too_many_is_named(void)
+{
+    stk_batch *b;
+    stk_diag diag = {0};
+    CHECK_EQ(stk_slab_pool_new(1, &pool), STK_OK);
+    const stk_batch_params params = {.capacity = 1, .pool = pool};
+    CHECK_EQ(stk_batch_new(&params, &b), STK_OK);
+    for (int i = 0; i < STK_MAX_FIELDS; i++)
+        CHECK_EQ(stk_batch_add_strings(b, "x", NULL, &diag), STK_OK);
+    CHECK_EQ(stk_batch_add_strings(b, "last", NULL, &diag), STK_ELIMIT);
+    CHECK(!strcmp(diag.text, "field \"last\": a batch has 64 fields at most"));
+    CHECK_EQ(stk_batch_num_fields(b), STK_MAX_FIELDS);
+    stk_batch_unref(&b);
+    stk_slab_pool_unref(&pool);
+}
+
 TESTS(TEST(fields), TEST(arrays_are_replaced), TEST(strings_are_replaced),
       TEST(copies_share_arrays), TEST(writable_arrays), TEST(of_the_callers),
-      TEST(survives_every_failure))
+      TEST(survives_every_failure), TEST(a_field_too_many_is_named))

@@ -110,11 +110,11 @@ static stk_err add_part(assembly *a, const stk_item *first, size_t i, stk_batch 
         return stk_diag_set(diag, STK_EINVAL, "sample %lld has %zu parts, more than have names",
                             (long long)first->id, first->num_parts);
     stk_err err = gather(a, i, &spec, &s->mem, diag);
-    return err ? err : stk_batch_add_array(b, name, &all, &s->mem);
+    return err ? err : stk_batch_add_array(b, name, &all, &s->mem, diag);
 }
 
 /* An empty batch still has its fields, where the decoder said what they will be. */
-static stk_err add_empty_parts(const assembly *a, stk_batch *b)
+static stk_err add_empty_parts(const assembly *a, stk_batch *b, stk_diag *diag)
 {
     const node *n = a->node;
     stk_source *source = a->items[0]->source;
@@ -126,7 +126,7 @@ static stk_err add_empty_parts(const assembly *a, stk_batch *b)
         const stk_spec all = many(&spec, 0);
         stk_buffer *mem = NULL;
         stk_err err = stk_buffer_new(0, &mem);
-        if (!err) err = stk_batch_add_array(b, name, &all, &mem);
+        if (!err) err = stk_batch_add_array(b, name, &all, &mem, diag);
         stk_buffer_unref(&mem);
         if (err) return err;
     }
@@ -159,20 +159,20 @@ static stk_err read_column(stk_batch *b, size_t i, const stk_column *c, void *ds
                                            stk_batch_id(b, i), dst);
 }
 
-static stk_err add_strings(stk_batch *b, const stk_column *c)
+static stk_err add_strings(stk_batch *b, const stk_column *c, stk_diag *diag)
 {
     const size_t n = stk_batch_size(b);
     const char **strings = stk_alloc_zero(n, sizeof(*strings));
     stk_err err = strings ? STK_OK : STK_ENOMEM;
     for (size_t i = 0; i < n && !err; i++) err = read_column(b, i, c, &strings[i]);
-    if (!err) err = stk_batch_add_strings(b, c->name, strings);
+    if (!err) err = stk_batch_add_strings(b, c->name, strings, diag);
     stk_free(strings);
     return err;
 }
 
-static stk_err add_column(stk_batch *b, const stk_column *c)
+static stk_err add_column(stk_batch *b, const stk_column *c, stk_diag *diag)
 {
-    if (c->spec.dtype == STK_DTYPE_NONE) return add_strings(b, c);
+    if (c->spec.dtype == STK_DTYPE_NONE) return add_strings(b, c, diag);
     const size_t n = stk_batch_size(b);
     size_t bytes;
     stk_buffer *mem = NULL;
@@ -181,12 +181,12 @@ static stk_err add_column(stk_batch *b, const stk_column *c)
     for (size_t i = 0; i < n && !err; i++)
         err = read_column(b, i, c, stk_buffer_writable(mem) + i * bytes);
     const stk_spec all = many(&c->spec, n);
-    if (!err) err = stk_batch_add_array(b, c->name, &all, &mem);
+    if (!err) err = stk_batch_add_array(b, c->name, &all, &mem, diag);
     stk_buffer_unref(&mem);
     return err;
 }
 
-static stk_err add_identity(stk_batch *b)
+static stk_err add_identity(stk_batch *b, stk_diag *diag)
 {
     const stk_spec ids = {.dtype = STK_INT64, .ndim = 1, .shape = {(int64_t)stk_batch_size(b)}};
     const stk_spec flags = {.dtype = STK_BOOL, .ndim = 1, .shape = {ids.shape[0]}};
@@ -198,8 +198,8 @@ static stk_err add_identity(stk_batch *b)
         memcpy(stk_buffer_writable(id) + i * sizeof(value), &value, sizeof(value));
         stk_buffer_writable(flag)[i] = stk_batch_substituted(b, i);
     }
-    if (!err) err = stk_batch_add_array(b, "id", &ids, &id);
-    if (!err) err = stk_batch_add_array(b, "substituted", &flags, &flag);
+    if (!err) err = stk_batch_add_array(b, "id", &ids, &id, diag);
+    if (!err) err = stk_batch_add_array(b, "substituted", &flags, &flag, diag);
     stk_buffer_unref(&id);
     stk_buffer_unref(&flag);
     return err;
@@ -259,9 +259,10 @@ static stk_err add_labels(const assembly *a, stk_batch *b, stk_diag *diag)
     if (!err) err = gather_labels(a, spec, bytes, stk_buffer_writable(mem), diag);
     const stk_spec all = many(spec, a->values);
     if (!err && strings)
-        err = stk_batch_copy_strings(b, "label", (const char **)(void *)stk_buffer_writable(mem));
+        err = stk_batch_copy_strings(b, "label", (const char **)(void *)stk_buffer_writable(mem),
+                                     diag);
     else if (!err)
-        err = stk_batch_add_array(b, "label", &all, &mem);
+        err = stk_batch_add_array(b, "label", &all, &mem, diag);
     stk_buffer_unref(&mem);
     return err;
 }
@@ -309,8 +310,8 @@ static stk_err add_known(const assembly *a, stk_batch *b, stk_diag *diag)
     stk_err err = check_sources(a, first, labels, diag);
     if (!err && labels) err = add_labels(a, b, diag);
     for (size_t i = 0; i < n && !err; i++)
-        if (is_known(&columns[i], labels)) err = add_column(b, &columns[i]);
-    return err ? err : add_identity(b);
+        if (is_known(&columns[i], labels)) err = add_column(b, &columns[i], diag);
+    return err ? err : add_identity(b, diag);
 }
 
 static stk_err add_sample(stk_batch *b, const stk_item *item)
@@ -331,7 +332,7 @@ static stk_err collate(assembly *a, stk_batch **out, stk_diag *diag)
         const stk_item *item = a->items[i];
         if (item->state == ITEM_VALUE) err = add_sample(*out, item);
     }
-    if (!err && !first) err = add_empty_parts(a, *out);
+    if (!err && !first) err = add_empty_parts(a, *out, diag);
     if (!err && first) err = check_parts(a, first, diag);
     for (size_t i = 0; !err && first && i < first->num_parts; i++)
         err = add_part(a, first, i, *out, diag);

@@ -10,8 +10,8 @@ static stk_err put(stk_batch *b, const char *name, const stk_spec *spec, stk_buf
                    stk_diag *diag)
 {
     const int i = stk_batch_find(b, name);
-    const stk_err err = i < 0 ? stk_batch_add_array(b, name, spec, mem)
-                              : stk_batch_replace_array(b, (size_t)i, spec, mem);
+    if (i < 0) return stk_batch_add_array(b, name, spec, mem, diag);
+    const stk_err err = stk_batch_replace_array(b, (size_t)i, spec, mem);
     return err ? stk_diag_set(diag, err, "field \"%s\": %s", name, stk_err_str(err)) : err;
 }
 
@@ -50,10 +50,13 @@ static stk_err put_other_strings(stk_batch *b, size_t field, const char *name, b
     const char **strings = stk_alloc_zero(n ? n : 1, sizeof(*strings));
     if (!strings) return stk_diag_set(diag, STK_ENOMEM, "no memory for labels");
     for (size_t i = 0; i < n; i++) strings[i] = stk_batch_string(b, field, partner(i, n, mixes));
-    const stk_err err = at < 0 ? stk_batch_copy_strings(b, name, strings)
-                               : stk_batch_replace_strings(b, (size_t)at, strings);
+    stk_err err;
+    if (at < 0)
+        err = stk_batch_copy_strings(b, name, strings, diag);
+    else if ((err = stk_batch_replace_strings(b, (size_t)at, strings)))
+        stk_diag_set(diag, err, "field \"%s\": %s", name, stk_err_str(err));
     stk_free(strings);
-    return err ? stk_diag_set(diag, err, "field \"%s\": %s", name, stk_err_str(err)) : err;
+    return err;
 }
 
 /* The labels of the partners, beside those of the samples. */

@@ -31,8 +31,8 @@ static stk_batch *make_batch(size_t n, int64_t channels, stk_dtype dtype)
         else
             p[i * size] = (uint8_t)i;
     }
-    CHECK_EQ(stk_batch_add_array(b, "image", &spec, &mem), STK_OK);
-    CHECK_EQ(stk_batch_add_strings(b, "word", words), STK_OK);
+    CHECK_EQ(stk_batch_add_array(b, "image", &spec, &mem, NULL), STK_OK);
+    CHECK_EQ(stk_batch_add_strings(b, "word", words, NULL), STK_OK);
     stk_slab_pool_unref(&pool); /* the batch has a reference of its own */
     return b;
 }

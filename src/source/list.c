@@ -280,6 +280,12 @@ static stk_err check(const stk_list_opts *o, stk_diag *diag)
     if (o->num_parts > STK_MAX_PARTS)
         return stk_diag_set(diag, STK_EINVAL, "List: %zu parts: a sample has %d at most",
                             o->num_parts, STK_MAX_PARTS);
+    const size_t room = STK_MAX_FIELDS - 2 - (o->num_parts ? o->num_parts : 1);
+    if (o->num_columns > room)
+        return stk_diag_set(diag, STK_EINVAL,
+                            "List: %zu columns, labels included: a batch has room for %zu beside "
+                            "id, substituted and the parts",
+                            o->num_columns, room);
     if (o->num_parts > 1 && !o->part_names)
         return stk_diag_set(diag, STK_EINVAL, "List: several parts need names");
     return STK_OK;

@@ -167,6 +167,10 @@ static void bad_columns_are_named(void)
     refuse(&o, "two columns");
     o.columns = NULL;
     refuse(&o, "columns is NULL");
+    o.num_columns = 62;
+    refuse(&o, "62 columns, labels included: a batch has room for 60");
+    o.num_parts = 1;
+    refuse(&o, "62 columns, labels included: a batch has room for 61");
 }
 
 static void no_wake(void *ctx)

@@ -176,7 +176,8 @@ class List(Source):
 
     `paths` is short for `image`.  `files` says which keywords are files rather than columns.
     Labels and columns are sequences or arrays of numbers, strings or arrays of one shape, in the order
-    of the paths, and so no sets or dicts; none is called id, key or substituted, which every batch has.
+    of the paths, and so no sets or dicts; none is called id, key or substituted, which every batch has,
+    and with the files they are 62 at most.
     The order's options are as in Directory.
     """
 

@@ -222,6 +222,25 @@ def test_an_exhausted_pipeline_warns_once(paths):
         pipeline.get_item()
 
 
+def test_an_exhausted_pipeline_warns_behind_its_stop(paths):
+    pipeline = build(source.List(paths[:4]))
+    with pipeline.auto_stop():
+        assert len(list(pipeline)) == 1
+    with pytest.warns(RuntimeWarning, match="continuous=True"):
+        assert list(pipeline) == []
+    pipeline.stop()
+    assert list(pipeline) == []
+
+
+def test_what_stop_has_left_is_read_without_a_warning(paths):
+    pipeline = build(source.List(paths[:16]), batch=4)
+    with pipeline.auto_stop():
+        next(iter(pipeline))
+    list(pipeline)
+    pipeline.stop()
+    assert list(pipeline) == []
+
+
 def test_get_item(paths):
     pipeline = build(source.List(paths[:8]), batch=4)
     assert [ids(pipeline.get_item(timeout=60)) for _ in range(2)] == [[0, 1, 2, 3], [4, 5, 6, 7]]

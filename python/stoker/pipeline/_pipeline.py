@@ -114,6 +114,7 @@ class Pipeline(Generic[T]):
         self._failure: list[Exception] | None = None
         self._raised = False  # somebody has seen the failure
         self._exhausted = False
+        self._was_exhausted = False  # before it was stopped
         self._warned = False
         self._said = False  # how many items were lost
         self._reporter: Reporter | None = None
@@ -176,6 +177,8 @@ class Pipeline(Generic[T]):
             if run is None:
                 return
             first, self._stopped = not self._stopped, True
+            if first:
+                self._was_exhausted = self._exhausted
         try:
             if first:
                 self._keep_results(run)
@@ -334,8 +337,8 @@ class Pipeline(Generic[T]):
         return self.get_iterator()
 
     def _warn_exhausted(self) -> None:
-        """Once: this `for` yields nothing because one before it had everything."""
-        if self._warned or self._stopped:
+        """Once: this `for` yields nothing because one before it had everything, not because of stop()."""
+        if self._warned or (self._stopped and not self._was_exhausted):
             return
         self._warned = True
         warnings.warn(

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include <stoker/av.h>
+
 enum { PART = 1000 }; /* packets that are read at once: an hour of video is not held in memory */
 
 static stk_err check_ends(media_facts *m, stk_diag *diag)
@@ -57,6 +59,19 @@ static stk_err describe(stk_demuxer *d, int i, media_stream *s, stk_diag *diag)
     return STK_OK;
 }
 
+/* What it is not, before why. */
+static void explain(stk_err err, stk_diag *diag)
+{
+    stk_av_version versions[STK_AV_VERSIONS];
+    if (stk_av_versions(versions, NULL))
+        stk_diag_prefix(diag,
+                        "it is no image, array, table or archive that Stoker knows, and FFmpeg, "
+                        "which would know sound, video and others, does not load");
+    else if (err == STK_ECORRUPT)
+        stk_diag_prefix(diag,
+                        "it is no image, sound, video, array, table or archive that can be opened");
+}
+
 stk_err media_look(const char *path, media_facts *out, stk_diag *diag)
 {
     stk_demuxer *d;
@@ -64,7 +79,10 @@ stk_err media_look(const char *path, media_facts *out, stk_diag *diag)
     /* By its own name FFmpeg would take words for a picture, if that ends with .jpg. */
     const stk_av_input input = {.url = path, .name = "the file"};
     stk_err err = stk_demuxer_open(&input, NULL, &d, diag);
-    if (err) return err;
+    if (err) {
+        explain(err, diag);
+        return err;
+    }
     stk_demuxer_get_info(d, &out->info);
     const int n = stk_demuxer_num_streams(d);
     for (int i = 0; i < n && i < MEDIA_STREAMS && !err; i++)

@@ -84,8 +84,8 @@ def test_broken_media(stoker, clip, tmp_path):
     done = stoker("info", tmp_path / "cut.mp4", tmp_path / "noise.mkv", flac)
     assert done.returncode == 1
     cut, noise, whole, stream = done.stdout.splitlines()
-    assert "does not decode: Failed to open the input" in cut
-    assert "does not decode: " in noise
+    neither = "does not decode: it is no image, sound, video, array, table or archive that can be opened: Failed to open the input: "
+    assert neither in cut and neither in noise
     assert whole.endswith("can be read") and "audio, flac, 44100 Hz" in stream
 
 
@@ -119,9 +119,13 @@ def test_playlists_open_nothing(stoker, tmp_path):
 
 def test_without_ffmpeg_it_says_what_is_missing(stoker, tmp_path):
     (tmp_path / "clip.mp4").write_bytes(b"\0\0\0\x18ftypmp42" + bytes(100))
-    done = stoker("info", tmp_path / "clip.mp4", env={**os.environ, "STOKER_AV_MODULE": "/nonexistent.so"})
+    (tmp_path / "words.txt").write_text("no picture\n")
+    files = [tmp_path / "clip.mp4", tmp_path / "words.txt"]
+    done = stoker("info", *files, env={**os.environ, "STOKER_AV_MODULE": "/nonexistent.so"})
     assert done.returncode == 1
-    assert "does not decode: " in done.stdout and "STOKER_AV_MODULE: /nonexistent.so" in done.stdout
+    for file, line in zip(files, done.stdout.splitlines(), strict=True):
+        assert line.startswith(f"{file}: does not decode: it is no image, array, table or archive that Stoker knows, and FFmpeg")
+        assert "does not load: STOKER_AV_MODULE: /nonexistent.so" in line
 
 
 @needs_ffmpeg

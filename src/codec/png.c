@@ -2,6 +2,7 @@
  * ours, so that only the columns that are wanted are converted. */
 #include "codec/codec.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,6 +73,19 @@ static stk_err fail(int code, stk_diag *diag)
     return stk_diag_set(diag, err, "PNG: %s", spng_strerror(code));
 }
 
+static uint32_t number_at(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* A header whose image libspng cannot count the bytes of. */
+static stk_err too_large(const uint8_t *data, stk_diag *diag)
+{
+    return stk_diag_set(diag, STK_ELIMIT,
+                        "PNG of %" PRIu32 " x %" PRIu32 " pixels: over every limit",
+                        number_at(data + 16), number_at(data + 20));
+}
+
 /* Gives *out a decoder that has read IHDR. */
 static stk_err open_data(const uint8_t *data, size_t size, spng_ctx **out, struct spng_ihdr *ihdr,
                          stk_diag *diag)
@@ -89,7 +103,7 @@ static stk_err open_data(const uint8_t *data, size_t size, spng_ctx **out, struc
     if (!code) return STK_OK;
     spng_ctx_free(ctx);
     *out = NULL;
-    return fail(code, diag);
+    return code == SPNG_EOVERFLOW ? too_large(data, diag) : fail(code, diag);
 }
 
 static int32_t num_channels(const struct spng_ihdr *ihdr)

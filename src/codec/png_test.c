@@ -250,14 +250,19 @@ static uint32_t crc(const uint8_t *p, size_t n)
     return ~c;
 }
 
+static struct file with_size(const uint8_t size[8])
+{
+    struct file f = encode(&kinds[10], 4, 4, true, false);
+    memcpy(f.data + 16, size, 8);
+    const uint32_t c = crc(f.data + 12, 17);
+    for (int i = 0; i < 4; i++) f.data[29 + i] = (uint8_t)(c >> (24 - 8 * i));
+    return f;
+}
+
 /* A header that claims much, over data that cannot hold it: refused before memory is asked for. */
 static void bomb(void)
 {
-    struct file f = encode(&kinds[10], 4, 4, true, false);
-    const uint8_t big[8] = {0, 0, 0xFF, 0xFF, 0, 0, 0xFF, 0xFF};
-    memcpy(f.data + 16, big, 8);
-    const uint32_t c = crc(f.data + 12, 17);
-    for (int i = 0; i < 4; i++) f.data[29 + i] = (uint8_t)(c >> (24 - 8 * i));
+    struct file f = with_size((const uint8_t[8]){0, 0, 0xFF, 0xFF, 0, 0, 0xFF, 0xFF});
     void *state = codec_state(&stk_codec_png);
     stk_image_info info;
     stk_diag diag;
@@ -266,6 +271,12 @@ static void bomb(void)
     CHECK(strstr(diag.text, "65535 x 65535"));
     lim.max_side = 65500;
     CHECK_EQ(stk_codec_png.begin(state, f.data, f.size, &lim, &info, &diag), STK_ELIMIT);
+    free(f.data);
+
+    f = with_size((const uint8_t[8]){0x7F, 0xFF, 0xFF, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF});
+    CHECK_EQ(stk_codec_png.begin(state, f.data, f.size, &lim, &info, &diag), STK_ELIMIT);
+    CHECK(strstr(diag.text, "2147483647 x 2147483647"));
+    CHECK_EQ(stk_codec_png.probe(f.data, f.size, &info, &diag), STK_ELIMIT);
     stk_codec_png.close(state);
     free(f.data);
 }

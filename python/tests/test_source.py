@@ -20,6 +20,10 @@ from support import build
         ({"labels": "name"}, ValueError, "labels"),
         ({"labels": 3}, TypeError, "labels"),
         ({"pattern": ""}, ValueError, "pattern"),
+        ({"pattern": []}, ValueError, "pattern"),
+        ({"pattern": b"*"}, TypeError, "pattern must be a str or a list of them, not bytes"),
+        ({"pattern": 1}, TypeError, "pattern must be .* not int"),
+        ({"pattern": ["*.png", 1]}, TypeError, r"pattern\[1\] must be a str, not int"),
         ({"shuffle": 1}, TypeError, "shuffle"),
         ({"seed": -1}, ValueError, "seed"),
         ({"seed": 2**64}, ValueError, "seed"),
@@ -27,6 +31,7 @@ from support import build
         ({"rank": 2, "world_size": 2}, ValueError, "rank"),
         ({"rank": -1}, ValueError, "rank"),
         ({"world_size": 0}, ValueError, "world_size"),
+        ({"world_size": 2**31}, ValueError, "world_size must be from 1 to 2147483647"),
         ({"epochs": 0}, ValueError, "epochs"),
         ({"epochs": "all"}, TypeError, "epochs"),
         ({"recursive": None}, TypeError, "recursive"),
@@ -68,6 +73,11 @@ def test_classes_and_labels(photos):
     assert "label" not in batch
     assert "Directory(" in repr(src) and str(photos) in repr(src)
     assert 0 < src.memory() < 64 * 48 + 8192
+
+
+def test_labels_need_folders(tmp_path):
+    with pytest.raises(ValueError, match="only files of the top folder were asked for"):
+        list(build(source.Directory(tmp_path, labels="dir", recursive=False)))
 
 
 def one(paths, labels=None, **columns):

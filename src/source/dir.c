@@ -127,10 +127,11 @@ static stk_err check(const char *path, const stk_dir_opts *opts, stk_diag *diag)
         return stk_diag_set(diag, STK_EINVAL, "Directory(%s): labels is %d: there is no such kind",
                             path, (int)opts->labels);
     if (opts->labels == STK_LABELS_DIR && opts->flat)
-        return stk_diag_set(diag, STK_EINVAL,
-                            "Directory(%s): labels come from folders, and flat leaves "
-                            "all folders out: choose one of the two",
-                            path);
+        return stk_diag_set(
+            diag, STK_EINVAL,
+            "Directory(%s): labels come from folders, and only files of the top folder "
+            "were asked for: choose one of the two",
+            path);
     return STK_OK;
 }
 

@@ -168,7 +168,8 @@ static void faults_are_named(void)
     check_fails(NULL, NULL, "empty");
     check_fails(t.path, &((stk_dir_opts){.pattern = "[a"}), "pattern");
     check_fails(t.path, &((stk_dir_opts){.labels = (stk_labels)7}), "labels is 7");
-    check_fails(t.path, &((stk_dir_opts){.labels = STK_LABELS_DIR, .flat = true}), "flat");
+    check_fails(t.path, &((stk_dir_opts){.labels = STK_LABELS_DIR, .flat = true}),
+                "only files of the top folder");
     check_fails(t.path, &((stk_dir_opts){.order = {.rank = 2, .world_size = 2}}), "rank is 2");
     tree_free(&t);
 }

@@ -8,8 +8,8 @@ stk_err stk_order_check(const stk_order_opts *in, stk_order_opts *out, stk_diag 
     if (!out->world_size) out->world_size = 1;
     if (!out->epochs) out->epochs = 1;
     if (out->world_size < 1 || out->world_size > INT32_MAX)
-        return stk_diag_set(diag, STK_EINVAL, "world_size is %lld: it must be at least 1",
-                            (long long)out->world_size);
+        return stk_diag_set(diag, STK_EINVAL, "world_size is %lld: it must be from 1 to %d",
+                            (long long)out->world_size, INT32_MAX);
     if (out->rank < 0 || out->rank >= out->world_size)
         return stk_diag_set(diag, STK_EINVAL,
                             "rank is %lld: it must be from 0 to world_size - 1 = %lld",

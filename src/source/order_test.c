@@ -16,6 +16,9 @@ static void options_are_checked(void)
         {{.rank = 4, .world_size = 4}, "rank"},
         {{.world_size = -1}, "world_size"},
         {{.world_size = INT64_MAX}, "world_size"},
+        {{.world_size = INT64_C(1) << 31},
+         "world_size is 2147483648: it must be from 1 to 2147483647"},
+        {{.world_size = INT32_MAX}, NULL},
         {{.epochs = -2}, "epochs"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

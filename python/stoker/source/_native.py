@@ -32,7 +32,7 @@ class Source:
     ) -> None:
         self.shuffle = _check.flag("shuffle", shuffle)
         self.seed = _check.integer("seed", seed, 0, 2**64 - 1)
-        self.world_size = _check.integer("world_size", world_size, 1, 2**31)
+        self.world_size = _check.integer("world_size", world_size, 1, 2**31 - 1)
         self.rank = _check.integer("rank", rank, 0)
         if self.rank >= self.world_size:
             raise ValueError(
@@ -139,10 +139,7 @@ class Directory(Source):
         if labels is not None:
             _check.choice("labels", labels, ("dir",))
         self.labels = labels
-        if isinstance(pattern, str) or pattern is None:
-            self.pattern = pattern
-        else:
-            self.pattern = "|".join(pattern)
+        self.pattern = _joined(pattern)
         if self.pattern == "":
             raise ValueError("pattern must not be empty")
         self.recursive = _check.flag("recursive", recursive)
@@ -165,6 +162,19 @@ class Directory(Source):
 
     def __repr__(self) -> str:
         return f"Directory({os.fsdecode(self.path)!r}, labels={self.labels!r}, {self._order_repr()})"
+
+
+def _joined(pattern: str | Iterable[str] | None) -> str | None:
+    """As the C library takes patterns."""
+    if isinstance(pattern, str) or pattern is None:
+        return pattern
+    if isinstance(pattern, (bytes, bytearray)) or not isinstance(pattern, Iterable):
+        raise TypeError(f"pattern must be a str or a list of them, not {type(pattern).__name__}")
+    patterns = list(pattern)
+    for i, each in enumerate(patterns):
+        if not isinstance(each, str):
+            raise TypeError(f"pattern[{i}] must be a str, not {type(each).__name__}")
+    return "|".join(patterns)
 
 
 class List(Source):

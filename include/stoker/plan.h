@@ -60,7 +60,7 @@ typedef struct stk_stage_opts {
 
 typedef struct stk_batch_opts {
     bool drop_last;  /* a batch planned smaller than n, at an epoch's end, is left out */
-    bool keep_empty; /* a batch whose samples were all skipped is delivered, with size 0 */
+    bool keep_empty; /* a batch whose positions were all skipped, or gaps, is delivered: size 0 */
     const char *name;
     int32_t
         capacity; /* finished batches that may wait for the next stage; 0: chosen by the engine */
@@ -128,7 +128,8 @@ STK_API STK_NODISCARD stk_err stk_plan_check(stk_plan *plan, stk_diag *diag);
 STK_API STK_NODISCARD stk_err stk_plan_print(stk_plan *plan, char **out);
 STK_API void stk_text_free(char **text);
 
-/* Batches (or items) of one epoch, where the plan knows it: *out is -1 where it does not. */
+/* Batches (or items) planned for one epoch, the same on all ranks; -1 where the plan does not know.
+ * Those without a sample count, but come with keep_empty alone. */
 STK_API int64_t stk_plan_length(stk_plan *plan);
 
 STK_END

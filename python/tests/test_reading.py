@@ -210,6 +210,20 @@ def test_breaking_out_of_an_epoch(paths):
         assert [b.epoch for b in pipeline] == [1, 1, 1]
 
 
+@pytest.mark.parametrize("keep_empty", [False, True])
+def test_len_is_the_same_on_all_ranks(paths, keep_empty):
+    """Nine samples for four ranks: three positions each, and the last one is a gap but for rank 0."""
+    got = []
+    for rank in range(4):
+        src = source.List(paths[:9], rank=rank, world_size=4)
+        b = PipelineBuilder().add_source(src).pipe(ops.read()).pipe(ops.decode_image(8, 8))
+        pipeline = b.batch(1, keep_empty=keep_empty).add_sink().build(num_threads=1)
+        assert len(pipeline) == 3
+        got.append([len(batch) for batch in pipeline])
+    last = [0] if keep_empty else []
+    assert got == [[1, 1, 1], *[[1, 1, *last]] * 3]
+
+
 def test_an_exhausted_pipeline_warns_once(paths):
     pipeline = build(source.List(paths[:4]))
     iterator = iter(pipeline)

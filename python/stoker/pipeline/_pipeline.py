@@ -349,6 +349,11 @@ class Pipeline(Generic[T]):
         )
 
     def __len__(self) -> int:
+        """Batches (or items) that an epoch is planned to have, the same on all ranks.
+
+        Those without a sample are counted and not delivered, unless keep_empty: where all were skipped,
+        or a rank has no samples for its last positions.  TypeError: it is not known.
+        """
         n = self._plan.length()
         if n < 0:
             raise TypeError(

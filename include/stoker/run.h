@@ -34,7 +34,9 @@ STK_API STK_NODISCARD stk_err stk_run_start(stk_plan *plan, const stk_run_opts *
 /* Gives the next batch.  STK_EEND: that was all; STK_EEPOCH: see epoch_ends; STK_ETIMEOUT: nothing
  * lost; STK_EAGAIN: nothing yet, but see stk_run_short_groups (plans with groups only); STK_EINVAL:
  * the plan's results are no batches.  A failure of the run is reported after everything that came
- * before it, and by every later read. */
+ * before it, and by every later read.  One such failure: without epoch_ends, an endless source
+ * gives nothing in two epochs in a row (STK_ETOOMANY where samples failed, else STK_EINVAL); where
+ * foreign threads run stages, only if it has given no sample at all. */
 STK_API STK_NODISCARD stk_err stk_run_next(stk_run *run, int64_t timeout, stk_batch **out,
                                            stk_diag *diag);
 

@@ -141,8 +141,8 @@ def interrupted(text: str, *args: object) -> subprocess.CompletedProcess[str]:
 
 
 NEVER = """
-# Nothing ever comes: every sample fails and is skipped, and no batch is ever full.
-pipeline = build(source.List([sys.argv[1] + "/no.jpg"], epochs=None), read={"on_error": "skip"})
+# Nothing ever comes: every sample fails and is skipped, in more epochs than anybody waits for.
+pipeline = build(source.List([sys.argv[1] + "/no.jpg"], epochs=2**62), read={"on_error": "skip"})
 """
 
 
@@ -176,7 +176,7 @@ def test_signal_handlers_run_while_waiting(photos):
         code(
             """
             import os, signal, threading
-            pipeline = build(source.List([sys.argv[1] + "/no.jpg"], epochs=None), read={"on_error": "skip"})
+            pipeline = build(source.List([sys.argv[1] + "/no.jpg"], epochs=2**62), read={"on_error": "skip"})
             seen = []
             def handle(*_):
                 seen.append(threading.current_thread() is threading.main_thread())

@@ -92,7 +92,7 @@ struct stk_run {
     stk_executor *executor;
     stk_plan *plan;
     unsigned generation; /* of forks */
-    bool epoch_ends;
+    bool epoch_ends, endless;
     int32_t num_threads;
     int32_t processors; /* that this process may use */
     size_t max_parts;
@@ -135,15 +135,15 @@ struct stk_run {
     bool watch_asked;  /* one that waits will look at the bursts */
     uint64_t judged, judged_failed; /* stages that share the plan's limit */
     stk_item *pool;                 /* free items */
-    int64_t ticked;
-    stk_err result; /* sticky end of the reads; STK_OK: none yet */
+    int32_t empty_epochs;           /* in a row up to the last mark; -1: a result was read since */
+    stk_err result;                 /* sticky end of the reads; STK_OK: none yet */
     stk_diag result_diag;
     failure *result_failure;
     failure *kept, *kept_tail; /* the first failures, in order */
     size_t num_kept;
     uint64_t results;
     int32_t refused; /* stk_executor_refused of the executor that was given up */
-    int64_t first_result, ended;
+    int64_t ticked, first_result, ended;
     int cancel_fd; /* an eventfd, made when an op asks for it; -1: none has */
 };
 

@@ -8,7 +8,8 @@
 #include "base/alloc.h"
 #include "graph/steps.h"
 
-#define RATE_FROM 100 /* invocations before a failure rate means something */
+#define RATE_FROM 100  /* invocations before a failure rate means something */
+#define EMPTY_EPOCHS 2 /* in a row that end an endless run */
 #define KEY_SIZE 4096
 #define LINE_EXTRA 40 /* bytes of a listed failure besides its text */
 
@@ -37,7 +38,8 @@ const char *stage_name(const stage *s)
 failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag)
 {
     char key[KEY_SIZE] = "";
-    const bool known = s->plan; /* a source that fails has no sample for it */
+    /* A source that fails has no sample for it, nor has the end of an epoch. */
+    const bool known = s->plan && item->state != ITEM_MARK;
     if (!known || stk_item_key(item, (size_t)diag->part, key, sizeof(key))) key[0] = 0;
     stk_failure what = {
         .id = known ? item->id : -1,
@@ -219,4 +221,61 @@ void run_judge(stk_run *run, stk_item *item)
     }
     if (skipped && item->state == ITEM_GAP) check_limits(run, item, skipped);
     if (due && (item->state == ITEM_VALUE || item->state == ITEM_GAP)) check_limits(run, item, due);
+}
+
+/* NULL: there is none. */
+static stage *find_stage(const stk_run *run, node_kind kind, bool drop_last)
+{
+    for (size_t i = 0; i < run->num_nodes; i++) {
+        stage *s = run->nodes[i].stages;
+        if (run->nodes[i].kind == kind && (!drop_last || s->plan->batch.drop_last)) return s;
+    }
+    return NULL;
+}
+
+static bool has_samples(const stk_run *run)
+{
+    for (size_t i = 0; i < run->num_nodes; i++)
+        if (run->nodes[i].kind == NODE_SOURCE && run->nodes[i].stages[0].items) return true;
+    return false;
+}
+
+static void fail_epoch(stk_item *mark, stage *s, const char *why)
+{
+    stk_diag diag;
+    stk_diag_set(&diag, STK_EINVAL, "%d epochs in a row of an endless source gave no result: %s",
+                 EMPTY_EPOCHS, why);
+    run_fail(mark, s, &diag);
+}
+
+/* Not the first such epoch: a router or an op may leave all out once.  What stages of another
+ * runtime leave out is their own affair: a source without samples is not. */
+void run_judge_epoch(stk_run *run, stk_item *mark)
+{
+    const bool native = run->num_groups == 1, some = has_samples(run);
+    if (++run->empty_epochs < EMPTY_EPOCHS || !run->endless || (some && !native)) return;
+    stage *source = find_stage(run, NODE_SOURCE, false);
+    stage *dropping = find_stage(run, NODE_BATCH, true);
+    stage *failing = run->kept ? run->kept->stage : NULL;
+    char text[256];
+    if (!some) {
+        fail_epoch(mark, source,
+                   "it has no samples for this rank: give it at least as many as there are ranks "
+                   "(world_size)");
+    }
+    else if (failing) {
+        snprintf(text, sizeof(text),
+                 "failed %llu times, and %d epochs in a row of an endless source gave no result: "
+                 "see whether its files are there and of the right kind",
+                 (unsigned long long)failing->judged_failed, EMPTY_EPOCHS);
+        give_up(run, mark, failing, text);
+    }
+    else if (dropping) {
+        fail_epoch(mark, dropping,
+                   "drop_last left out every batch, since an epoch of this rank is smaller than "
+                   "one: take a smaller batch, or keep the last");
+    }
+    else {
+        fail_epoch(mark, source, "the stages left out every sample");
+    }
 }

@@ -38,9 +38,11 @@ static stk_err open_nodes(stk_run *run, stk_diag *diag)
         node *n = &run->nodes[i];
         if (n->kind == NODE_JOIN) err = route_open(n, diag);
         if (n->kind != NODE_SOURCE) continue;
+        const stk_source_class *cls = stk_source_get_class(n->source);
+        void *params = stk_source_params(n->source);
         const stk_source_env env = {.wake = wake_source, .ctx = n};
-        err = stk_source_get_class(n->source)->open(stk_source_params(n->source), &env,
-                                                    &n->src.cursor, diag);
+        run->endless |= cls->epochs && cls->epochs(params) < 0;
+        err = cls->open(params, &env, &n->src.cursor, diag);
     }
     return err;
 }
@@ -259,6 +261,7 @@ static size_t take_results(stk_run *run, size_t max, stk_item **items) STK_REQUI
     size_t n = 0;
     while (n < max && next_result(run)) items[n++] = edge_take(run->sink);
     if (run->results == 0 && n) begin_in_full(run);
+    if (n) run->empty_epochs = -1;
     run->results += n;
     run->stages[run->num_stages - 1].items += n;
     return n;

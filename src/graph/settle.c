@@ -229,6 +229,7 @@ static bool clear_sink(stk_run *run) STK_REQUIRES(run_role)
         stk_item *item = edge_peek(run->sink);
         if (!item) return moved;
         run_judge(run, item);
+        if (item->state == ITEM_MARK && !run->epoch_ends) run_judge_epoch(run, item);
         const bool unseen =
             item->state == ITEM_GAP || (item->state == ITEM_MARK && !run->epoch_ends);
         if (!unseen) return moved;

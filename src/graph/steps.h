@@ -4,9 +4,7 @@
 
 #include "graph/engine.h"
 
-/* The lock of the run at hand, for clang's analysis: a thread never holds those of two runs, and
- * the many ways to one run (node, task, item) would look like different locks. */
-extern stk_mutex run_role;
+extern stk_mutex run_role; /* of the run at hand, for clang: ways to one run look like many locks */
 void run_lock(struct stk_run *run) STK_ACQUIRES(run_role);
 void run_unlock(struct stk_run *run) STK_RELEASES(run_role);
 bool run_wait(struct stk_run *run, stk_cond *c, int64_t deadline) STK_REQUIRES(run_role);
@@ -34,6 +32,8 @@ void run_item_drop(stk_item **item); /* the same without the pool: takes no lock
 const char *stage_name(const stage *s); /* for people */
 failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag);
 void run_judge(struct stk_run *run, stk_item *item) STK_REQUIRES(run_role);
+/* At the sink; makes it an error where epochs without results would follow for ever. */
+void run_judge_epoch(struct stk_run *run, stk_item *mark) STK_REQUIRES(run_role);
 void run_fail(stk_item *item, stage *s, const stk_diag *diag);
 /* Takes the error of one input more: the first goes on, and says what the others were. */
 void run_fail_too(struct stk_run *run, stk_item **first, stk_item *item) STK_REQUIRES(run_role);

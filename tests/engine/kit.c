@@ -79,6 +79,11 @@ static int64_t source_length(void *p)
     return ((kit_source *)p)->samples;
 }
 
+static int64_t source_epochs(void *p)
+{
+    return ((kit_source *)p)->epochs;
+}
+
 static stk_err source_key(void *p, int64_t id, size_t i, char *dst, size_t size)
 {
     (void)p, (void)i;
@@ -92,6 +97,7 @@ static const stk_source_class source_class = {
     .next = source_next,
     .substitute = source_substitute,
     .length = source_length,
+    .epochs = source_epochs,
     .key = source_key,
     .reproducible = true,
 };

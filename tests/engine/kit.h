@@ -13,10 +13,10 @@
 #include "tests/check.h"
 
 typedef struct kit_source {
-    int64_t samples, epochs;
-    int64_t first_id; /* ids are first_id, first_id + 1, ... */
-    int64_t fail_at;  /* the position whose `next` fails, -1: none */
-    int64_t gap_at;   /* the position without a sample, -1: none */
+    int64_t samples, epochs; /* epochs -1: endless */
+    int64_t first_id;        /* ids are first_id, first_id + 1, ... */
+    int64_t fail_at;         /* the position whose `next` fails, -1: none */
+    int64_t gap_at;          /* the position without a sample, -1: none */
     stk_err fail_with;
     int64_t spin_ns;          /* each `next` works for this long */
     int64_t hold_at;          /* the position before which it says STK_EAGAIN once, -1: none */

@@ -113,7 +113,9 @@ class Directory(Source):
     `recursive`: False takes only the folder's own files; `follow_links`: False leaves links out.
     `shuffle`, `seed`: a keyed permutation of each epoch; the seed is that of random ops, too.
     `rank`, `world_size`: this rank's share.
-    `epochs`: how many in one `for`; None: endless.
+    `epochs`: how many in one `for`; None: endless, until two in a row give nothing, which is a
+    failure (all was skipped, or `drop_last` left it out; of a pipeline with stages in Python only
+    where this rank has no sample).
     """
 
     def __init__(

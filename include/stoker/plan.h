@@ -60,7 +60,8 @@ typedef struct stk_stage_opts {
 
 typedef struct stk_batch_opts {
     bool drop_last;  /* a batch planned smaller than n, at an epoch's end, is left out */
-    bool keep_empty; /* a batch whose positions were all skipped, or gaps, is delivered: size 0 */
+    bool keep_empty; /* a batch whose positions were all skipped, or gaps, is delivered: size 0,
+                        without parts whose shape is not known beforehand */
     const char *name;
     int32_t
         capacity; /* finished batches that may wait for the next stage; 0: chosen by the engine */

@@ -141,6 +141,14 @@ def test_empty_batches(tmp_path, photos, keep_empty):
     assert [b.index for b in batches] == [0, 1, 2]
 
 
+def test_empty_batches_lack_fields_of_unknown_shape(tmp_path):
+    """What `batch` documents: only a decoder that was given a size says the shape beforehand."""
+    (tmp_path / "x.jpg").write_bytes(b"bad")
+    src = source.List([tmp_path / "x.jpg"])
+    (batch,) = build(src, size=None, crop=None, flip=0.0, decode={"on_error": "skip"}, keep_empty=True)
+    assert len(batch) == 0 and not hasattr(batch, "image") and batch.id.shape == (0,)
+
+
 def test_drop_last_looks_at_planned_samples(broken):
     pipeline = build(source.Directory(broken), batch=8, decode={"on_error": "skip"}, drop_last=True)
     assert [len(b) for b in pipeline] == [7, 7]

@@ -224,6 +224,8 @@ class PipelineBuilder(Generic[T]):
         `drop_last`: leaves out an epoch's last batch where it is planned smaller than n.
         `keep_empty`: delivers a batch all of whose samples were skipped, or that has none, as the last
         one of a rank may where samples do not divide by ranks: then all ranks get len(pipeline) batches.
+        An empty batch has the fields whose shape is known beforehand: `image` only if
+        `ops.decode_image` was given a size.
         """
         self._pipes.append(BatchConfig(n, drop_last, keep_empty))
         return self._retyped()

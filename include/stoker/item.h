@@ -131,6 +131,10 @@ STK_API stk_buffer *stk_item_array_buffer(const stk_item *item, size_t part);
 STK_API void stk_item_set_path(stk_item *item, size_t path);
 STK_API size_t stk_item_path(const stk_item *item);
 
+/* Behind a route in input order: whether more may follow of what the same input became on its path.
+ * What a fold held back says so, too. */
+STK_API bool stk_item_more(const stk_item *item);
+
 /* The batch of an item behind a batch stage, or NULL. */
 STK_API stk_batch *stk_item_batch(const stk_item *item);
 

@@ -19,6 +19,9 @@ typedef enum stk_op_flags {
     STK_OP_BLOCKING = 1, /* waits for disk or network: runs on threads of its own */
     STK_OP_IN_PLACE = 2, /* array ops: changes the array where it is, never its spec */
     STK_OP_ALONE = 4,    /* waits for no other item: others may be held back for its sake */
+    /* right behind a route in input order: also runs on an item without data, whose path is the
+     * number of paths, where the results on the last path end with one that was skipped */
+    STK_OP_ENDS = 8,
 } stk_op_flags;
 
 typedef struct stk_op stk_op;

@@ -1,6 +1,7 @@
 /* The lists that the paths of a batched router made of one batch, joined to one list again.  The
- * parts of a batch have its id, and come in the order of their paths.  What a stage on a path holds
- * back comes with a later batch, or alone at the end. */
+ * parts of a batch have its id, and come in the order of their paths, any number of each.  A list
+ * is whole with the last part of the last path, or its end.  What a stage on a path holds back
+ * comes with a later batch, or alone at the end. */
 #include "lane.h"
 
 typedef struct concat {
@@ -43,22 +44,27 @@ static stk_err concat_run(const void *params, void *unused, stk_item *item, stk_
 {
     (void)unused;
     concat *c = (concat *)(uintptr_t)params;
+    const int64_t path = (int64_t)stk_item_path(item);
+    if (path == c->paths) return c->id == stk_item_id(item) ? give(c, item) : STK_ESKIP;
     const bool next = c->list && (c->id != stk_item_id(item) || c->epoch != stk_item_epoch(item));
     stk_foreign *before = NULL;
-    if (next) { /* the last part of the batch before it was dropped */
+    if (next) { /* what was held back: it has no last part */
         before = c->list;
         c->list = NULL;
     }
-    const bool last = (int64_t)stk_item_path(item) == c->paths - 1;
+    const bool last = path == c->paths - 1 && !stk_item_more(item);
     stk_err err = add(c, item, diag);
     if (err && next) { /* that part alone is lost, and counted */
         stk_foreign_unref(&c->list);
         c->list = before;
     }
     if (err) return err;
-    if (!before) return last ? give(c, item) : STK_ESKIP;
-    stk_item_set_foreign(item, &before);
-    return STK_OK;
+    if (before && PyList_GET_SIZE(stk_foreign_handle(before)) > 0) {
+        stk_item_set_foreign(item, &before);
+        return STK_OK;
+    }
+    stk_foreign_unref(&before);
+    return last ? give(c, item) : STK_ESKIP;
 }
 
 static stk_err concat_flush(const void *params, void *unused, stk_item *out, stk_diag *diag)
@@ -77,6 +83,7 @@ static void concat_fini(void *params)
 
 static const stk_op_class concat_class = {
     .name = "concat",
+    .flags = STK_OP_ENDS,
     .in = STK_KIND_ANY,
     .out = STK_KIND_FOREIGN,
     .run = concat_run,

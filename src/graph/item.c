@@ -166,6 +166,11 @@ size_t stk_item_path(const stk_item *item)
     return item->path;
 }
 
+bool stk_item_more(const stk_item *item)
+{
+    return item->unfinished;
+}
+
 stk_batch *stk_item_batch(const stk_item *item)
 {
     return item->batch;

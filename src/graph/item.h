@@ -50,10 +50,11 @@ struct stk_item {
     size_t slot;
     bool padding; /* a gap that no sample ever had */
     bool substituted;
-    bool is_batch; /* id is the number of the batch */
-    bool closing;  /* a gap that ends the results of one input, and is no place itself */
-    uint64_t more; /* bit d: not the last result of what went into the route at depth d */
-    size_t path;   /* of a route */
+    bool is_batch;   /* id is the number of the batch */
+    bool closing;    /* a gap that ends the results of one input, and is no place itself */
+    uint64_t more;   /* bit d: not the last result of what went into the route at depth d */
+    size_t path;     /* of a route */
+    bool unfinished; /* behind a join in input order: its bit of `more` */
     label label;
     stk_batch *batch;
     stk_foreign *foreign;

@@ -129,8 +129,8 @@ typedef struct node {
         } expand;
         struct {
             stk_item *head, *tail; /* routed, waiting for room on their path */
-            size_t waiting;
-            uint8_t *tickets; /* join, input order: the paths, in order */
+            size_t waiting, turn;  /* turn: join, the path that is emptied up to its mark */
+            uint8_t *tickets;      /* join, input order: the paths, in order, or MARK_TICKET */
             uint64_t first, last;
         } route;
         struct {

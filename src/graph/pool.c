@@ -37,6 +37,7 @@ stk_item *run_item_get(stk_run *run)
     item->taker = NULL;
     item->padding = item->substituted = item->is_batch = item->closing = false;
     item->more = 0;
+    item->unfinished = false;
     item->path = 0;
     item->num_parts = 1;
     return item;

@@ -3,9 +3,13 @@
  *
  * In input order the route writes a ticket for each item, and the join takes from the path that
  * the next ticket names, up to the last of the results that one item may have become on its path.
- * In order of completion the join takes what is there, and the end of an epoch is sent down every
- * path, so that it arrives behind all of its samples.
+ * In order of completion the join takes what is there.
+ *
+ * The end of an epoch is sent down every path, so that it arrives behind all of its samples, and
+ * that folds on each give what they hold.  In input order it has one ticket, for which the join
+ * empties one path after the other up to its mark, and gives one of these on.
  */
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 
@@ -13,6 +17,9 @@
 #include "graph/steps.h"
 
 #define MAX_TICKETS 32768 /* between a route and its join; more wait */
+#define MARK_TICKET UINT8_MAX
+
+static_assert(STK_MAX_PATHS <= MARK_TICKET, "a ticket holds any path");
 
 /* -1 for what no int holds. */
 static int choose_path(const stage *s, const stk_item *item)
@@ -73,16 +80,23 @@ void route_finish(task *t)
     }
 }
 
+static bool has_ticket(const node *join)
+{
+    return join->order != STK_ORDER_INPUT || join->route.last - join->route.first < MAX_TICKETS;
+}
+
+static void write_ticket(node *join, uint8_t ticket)
+{
+    if (join->order != STK_ORDER_INPUT) return;
+    join->route.tickets[join->route.last++ % MAX_TICKETS] = ticket;
+}
+
 static bool send(node *n, stk_item *item)
 {
-    node *join = n->twin;
     edge *to = n->edges[item->path];
-    if (!edge_room(to)) return false;
-    if (join->order == STK_ORDER_INPUT) {
-        if (join->route.last - join->route.first == MAX_TICKETS) return false;
-        join->route.tickets[join->route.last++ % MAX_TICKETS] = (uint8_t)item->path;
-        item->more &= ~(UINT64_C(1) << n->depth);
-    }
+    if (!edge_room(to) || !has_ticket(n->twin)) return false;
+    write_ticket(n->twin, (uint8_t)item->path);
+    if (n->twin->order == STK_ORDER_INPUT) item->more &= ~(UINT64_C(1) << n->depth);
     edge_append(to, item);
     return true;
 }
@@ -91,6 +105,7 @@ static bool send(node *n, stk_item *item)
 static bool broadcast(node *n, stk_item *mark) STK_REQUIRES(run_role)
 {
     stk_item *copies[STK_MAX_PATHS] = {mark};
+    if (!has_ticket(n->twin)) return false;
     for (size_t k = 0; k < n->num_edges; k++)
         if (!edge_room(n->edges[k])) return false;
     for (size_t k = 1; k < n->num_edges; k++) {
@@ -104,6 +119,7 @@ static bool broadcast(node *n, stk_item *mark) STK_REQUIRES(run_role)
         run_abort(n->run, STK_ENOMEM, "no memory for the end of an epoch");
         return false;
     }
+    write_ticket(n->twin, MARK_TICKET);
     for (size_t k = 0; k < n->num_edges; k++) edge_append(n->edges[k], copies[k]);
     return true;
 }
@@ -118,7 +134,7 @@ bool route_settle(node *n)
         stk_item *item = *at, *next = item->link;
         const bool end = item->state == ITEM_MARK || item->state == ITEM_ERROR;
         if (end && before) break;
-        const bool all = item->state == ITEM_MARK && !in_order;
+        const bool all = item->state == ITEM_MARK;
         if (!full[item->path] && (all ? broadcast(n, item) : send(n, item))) {
             *at = next;
             if (!next) n->route.tail = before;
@@ -134,15 +150,40 @@ bool route_settle(node *n)
     return moved;
 }
 
+/* What is left of an epoch, path by path, then one mark.  A path that has failed may have none. */
+static stk_item *take_to_mark(node *n, size_t *path) STK_REQUIRES(run_role)
+{
+    stk_item *mark = NULL;
+    for (; n->route.turn < n->num_edges; n->route.turn++) {
+        run_item_put(n->run, &mark); /* the next path has one, too */
+        *path = n->route.turn;
+        edge *e = n->edges[*path];
+        stk_item *item = edge_take(e);
+        if (item && item->state != ITEM_MARK) return item;
+        if (!item && !edge_done(e)) return NULL;
+        mark = item;
+    }
+    n->route.turn = 0;
+    n->route.first++;
+    return mark;
+}
+
+static stk_item *take_result(node *n, size_t path)
+{
+    stk_item *item = edge_take(n->edges[path]);
+    if (item ? !(item->more >> n->depth & 1) : edge_done(n->edges[path])) n->route.first++;
+    return item;
+}
+
 /* The next result, and its path.  Without a ticket comes what folds on the paths held at the end.
  */
 static stk_item *take_next(node *n, size_t *path) STK_REQUIRES(run_role)
 {
-    if (n->route.first < n->route.last) {
-        *path = n->route.tickets[n->route.first % MAX_TICKETS];
-        stk_item *item = edge_take(n->edges[*path]);
-        if (item && !(item->more >> n->depth & 1)) n->route.first++;
-        return item;
+    while (n->route.first < n->route.last) {
+        const uint64_t at = n->route.first;
+        *path = n->route.tickets[at % MAX_TICKETS];
+        stk_item *item = *path == MARK_TICKET ? take_to_mark(n, path) : take_result(n, *path);
+        if (item || n->route.first == at) return item;
     }
     for (*path = 0; *path < n->num_edges; ++*path) {
         stk_item *item = edge_take(n->edges[*path]);
@@ -151,12 +192,30 @@ static stk_item *take_next(node *n, size_t *path) STK_REQUIRES(run_role)
     return NULL;
 }
 
+static bool tells_ends(const node *n)
+{
+    const node *to = n->out->to;
+    return to && to->kind == NODE_MAP && stk_op_get_class(to->stages[0].op)->flags & STK_OP_ENDS;
+}
+
+/* Of a gap, which is judged before it is none. */
+static void tell_end(node *n, stk_item *item) STK_REQUIRES(run_role)
+{
+    run_judge(n->run, item);
+    if (item->state != ITEM_GAP || item->unfinished || item->path != n->num_edges - 1) return;
+    item->state = ITEM_VALUE;
+    item->closing = false;
+    item->path = n->num_edges;
+}
+
 static bool join_by_tickets(node *n) STK_REQUIRES(run_role)
 {
     bool moved = false;
     stk_item *item;
     for (size_t path; edge_room(n->out) && (item = take_next(n, &path)); moved = true) {
         item->path = path;
+        item->unfinished = item->more >> n->depth & 1;
+        if (item->state == ITEM_GAP && tells_ends(n)) tell_end(n, item);
         if (item->closing && n->depth == 0)
             run_item_put(n->run, &item);
         else

@@ -102,8 +102,8 @@ STK_API void stk_plan_unbatch(stk_plan *plan, const stk_stage_opts *opts);
 /* Sends each item through one of n paths (plans without source and sink; taken), then rejoins: in
  * input order where opts->order says so (the default).  Without a router the op before it names the
  * path (stk_item_set_path), and in input order the caller answers for one result an item on each
- * path, or those of an expand stage.  In order of completion up to 32 items wait for room on their
- * path while those behind them go on. */
+ * path, or those of an expand stage or of a port (stk_port_more).  In order of completion up to 32
+ * items wait for room on their path while those behind them go on. */
 STK_API void stk_plan_route(stk_plan *plan, stk_router_fn *router, void *ctx, size_t n,
                             stk_plan *const *paths, const stk_stage_opts *opts);
 

@@ -57,6 +57,12 @@ STK_API STK_NODISCARD stk_err stk_port_put(stk_run *run, size_t index, stk_item 
 /* The same for the end of an epoch.  STK_ENOMEM: the run has ended. */
 STK_API STK_NODISCARD stk_err stk_port_mark(stk_run *run, size_t index, int64_t epoch);
 
+/* Where one item taken has any number of results, in a route that rejoins in input order: says of a
+ * new item that it is one of them, or was held back, and that others may follow; and of the item
+ * that was taken, which is put behind them, that it is the end of them, and nothing itself. */
+STK_API void stk_port_more(stk_item *item);
+STK_API void stk_port_close_results(stk_item *item);
+
 /* Says of an item, before it is put, that there is no result; that the op failed, which the stage's
  * policy decides on; or, where `fatal`, that the stage did. */
 STK_API void stk_port_skip(stk_item *item);

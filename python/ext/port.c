@@ -2,7 +2,6 @@
 
 #include <stoker/port.h>
 #include <structmember.h>
-#include <unistd.h>
 
 /* A stage of a run that the event loop serves. */
 typedef struct {
@@ -151,6 +150,7 @@ static PyObject *port_slip(PyObject *op, PyObject *args)
     stk_item *item = stk_port_item(self->core, self->stage);
     if (!item) return Py_NewRef(state_of(op)->codes[EXT_CANCELLED]);
     stk_item_set_id(item, id, epoch);
+    stk_port_more(item);
     if (!ext_item_set_value(state_of(op), item, Py_NewRef(value))) {
         stk_item_free(&item);
         return NULL;
@@ -338,6 +338,15 @@ static PyObject *slip_set(PyObject *op, PyObject *value)
     Py_RETURN_NONE;
 }
 
+static PyObject *slip_close(PyObject *op, PyObject *unused)
+{
+    (void)unused;
+    Slip *self = (Slip *)op;
+    if (!slip_settle(state_of(op), self, Py_None)) return NULL;
+    if (self->item) stk_port_close_results(self->item);
+    Py_RETURN_NONE;
+}
+
 static PyObject *slip_release(PyObject *op, PyObject *unused)
 {
     (void)unused;
@@ -419,6 +428,7 @@ static void slip_dealloc(PyObject *op)
 static PyMethodDef slip_methods[] = {
     {"set", slip_set, METH_O,
      PyDoc_STR("set($self, value, /)\n--\n\nIts result; None: it has none.")},
+    {"close", slip_close, METH_NOARGS, PyDoc_STR("close($self, /)\n--\n\nEnds its results.")},
     {"release", slip_release, METH_NOARGS,
      PyDoc_STR("release($self, /)\n--\n\nKeeps its value alive no longer.")},
     {"restore", slip_restore, METH_O,
@@ -461,38 +471,3 @@ PyType_Spec ext_slip_spec = {
     .flags = EXT_TYPE_FLAGS,
     .slots = slip_slots,
 };
-
-/* --- news --- */
-
-static void tell(void *ctx)
-{
-    const uint64_t one = 1;
-    const ssize_t n = write((int)(intptr_t)ctx, &one, sizeof(one));
-    (void)n; /* the counter is full: then it is readable */
-}
-
-PyObject *ext_notify(PyObject *module, PyObject *args)
-{
-    PyObject *run;
-    unsigned group;
-    int fd;
-    if (!PyArg_ParseTuple(args, "OIi:notify", &run, &group, &fd)) return NULL;
-    stk_run *core = ext_run_borrow(PyModule_GetState(module), run);
-    if (!core) return NULL;
-    Py_BEGIN_ALLOW_THREADS /* it may wait for one that is being told */
-    stk_run_set_notify(core, group, fd < 0 ? NULL : tell, (void *)(intptr_t)fd);
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
-}
-
-/* As os.eventfd_read, but keeps the lock: it never waits, and threads that want the lock would get
- * it at each wake-up. */
-PyObject *ext_hear(PyObject *module, PyObject *arg)
-{
-    (void)module;
-    const int fd = (int)PyLong_AsLong(arg);
-    if (fd == -1 && PyErr_Occurred()) return NULL;
-    uint64_t count = 0;
-    const ssize_t n = read(fd, &count, sizeof(count));
-    return PyBool_FromLong(n == sizeof(count));
-}

@@ -176,7 +176,7 @@ stk_item *stk_port_item(stk_run *run, size_t index)
 static void put_one(node *n, stk_item *item) STK_REQUIRES(run_role)
 {
     stage *s = &n->stages[0];
-    item->passed |= UINT64_C(1) << s->index;
+    if (!item->closing) item->passed |= UINT64_C(1) << s->index;
     if (item->state == ITEM_VALUE) s->items++;
     n->out->reserved++; /* put_result gives it back */
     (void)port_returned(item);
@@ -254,6 +254,17 @@ void stk_port_skip(stk_item *item)
 {
     item_clear_data(item);
     item->state = ITEM_GAP;
+}
+
+void stk_port_more(stk_item *item)
+{
+    item->more = UINT64_MAX;
+}
+
+void stk_port_close_results(stk_item *item)
+{
+    stk_port_skip(item);
+    item->closing = true;
 }
 
 void stk_port_fail(stk_run *run, size_t index, stk_item *item, const stk_diag *diag, bool fatal)

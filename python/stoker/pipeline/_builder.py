@@ -275,8 +275,9 @@ class PipelineBuilder(Generic[T]):
 
         `router(item)`: the number of the path, or a bool, for two; may be async.
         `batched`: items are lists; the router gives a number for each element, and what the paths
-        made of their shares is one list again.  What an aggregate on a path holds back comes with a
-        later list, or alone at the end.
+        made of their shares is one list again, for which all stages on them keep the order of their
+        input.  What an aggregate on a path holds back comes with a later list, or alone at the end of
+        the epoch.
         """
         self._pipes.append(PathVariants(router, paths, name, batched))
         return self

@@ -58,15 +58,17 @@ class LoopPlan:
         kind: Kind,
         log: FailureLog | None,
         hooks: Sequence[TaskHook],
+        in_turn: bool,
     ) -> None:
+        """`in_turn`: within batched paths, which have to know whose results they get."""
         executor = self._executor(stage.executor)
         concurrency = stage.concurrency or 1
         if kind in ("generator", "async_generator"):
             generate = partial(_generate, stage, kind, executor, hooks)
-            self._add(AsyncExpand(index, generate, concurrency, log), hooks, stage.name, stage.op)
+            self._add(AsyncExpand(index, generate, concurrency, log, in_turn), hooks, stage.name, stage.op)
             return
+        ordered = in_turn or stage.output_order == "input"
         make = partial(_call, stage, kind, executor, hooks)
-        ordered = stage.output_order == "input"
         self._add(AsyncMap(index, make, concurrency, ordered, log), hooks, stage.name, stage.op)
 
     def router(
@@ -96,17 +98,19 @@ class LoopPlan:
         stage: AggregateConfig,
         log: FailureLog | None,
         hooks: Sequence[TaskHook],
+        in_turn: bool,
     ) -> None:
         wrap = partial(with_hooks, hooks=hooks)
-        self._add(AsyncAggregate(index, stage.op, stage.drop_last, wrap, log), hooks, stage.name, stage.op)
+        fold = AsyncAggregate(index, stage.op, stage.drop_last, wrap, log, in_turn)
+        self._add(fold, hooks, stage.name, stage.op)
 
     def disaggregate(
-        self, index: int, log: FailureLog | None, hooks: Sequence[TaskHook]
+        self, index: int, log: FailureLog | None, hooks: Sequence[TaskHook], in_turn: bool
     ) -> None:
         def generate(loop: Loop) -> Generate:
             return steps_with_hooks(_each, hooks)
 
-        self._add(AsyncExpand(index, generate, 1, log), hooks)
+        self._add(AsyncExpand(index, generate, 1, log, in_turn), hooks)
 
     def region(self, index: int, config: RegionConfig, parts: Sequence[str], batched: bool) -> None:
         from ._regions import RegionStage

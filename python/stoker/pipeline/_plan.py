@@ -76,6 +76,7 @@ class PlanMaker:
         self._next_id = stage_id
         self.groups: list[Group] = []
         self._batched = False  # what the next stage gets is a native batch
+        self._in_turn = False  # within batched paths, whose results rejoin by the order of their inputs
         self._foreign = False  # it may be an object of Python
         self._pool = 0  # the group of sync stages; 0: there is none yet
         self.infos: list[StageInfo] = []
@@ -336,7 +337,7 @@ class PlanMaker:
             else python_op(stage, log, takes, taker, self.groups[group - 1].closing),
             name=_short(stage.name),
             concurrency=stage.concurrency or 0,
-            order=stage.output_order,
+            order="input" if self._in_turn and stage.concurrency != 1 else stage.output_order,
             on_error=stage.on_error,
             max_failures=count,
             max_failure_rate=rate,
@@ -355,19 +356,19 @@ class PlanMaker:
         allowed = own if own is not None else -1
         shared = skips and own is None
         concurrency = stage.concurrency or 1
-        in_order = concurrency == 1 or stage.output_order == "input"
+        in_order = self._in_turn or concurrency == 1 or stage.output_order == "input"
         self._port(plan, stage.name, concurrency, stage.on_error, allowed, shared, in_order)
         log = self._note(stage.name, stage.concurrency, log=True)
-        self._on_loop.pipe(len(self.infos) - 1, stage, kind, log, hooks)
+        self._on_loop.pipe(len(self.infos) - 1, stage, kind, log, hooks, self._in_turn)
         return True
 
     def _aggregate(self, plan: _stoker.Plan, stage: AggregateConfig) -> None:
         op = stage.op
         hooks = self._hooks(stage.name, 1)
         if hooks:
-            self._port(plan, stage.name, 1, "skip", -1, True)
+            self._port(plan, stage.name, 1, "skip", -1, True, self._in_turn)
             log = self._note(stage.name, 1, log=True)
-            self._on_loop.aggregate(len(self.infos) - 1, stage, log, hooks)
+            self._on_loop.aggregate(len(self.infos) - 1, stage, log, hooks, self._in_turn)
             return
         log = self._note(stage.name, 1, log=True)
         if type(op) is Collate and not op._items:
@@ -380,8 +381,8 @@ class PlanMaker:
         hooks = self._hooks(stage.name, 1)
         log = self._note(stage.name, 1, log=True)
         if hooks:
-            self._port(plan, stage.name, 1, "skip", -1, True)
-            self._on_loop.disaggregate(len(self.infos) - 1, log, hooks)
+            self._port(plan, stage.name, 1, "skip", -1, True, self._in_turn)
+            self._on_loop.disaggregate(len(self.infos) - 1, log, hooks, self._in_turn)
             return
         handle = _stoker.op_python("expand", same, log, "")
         self._own(plan, handle, stage.name, on_error="skip")
@@ -420,6 +421,7 @@ class PlanMaker:
         self._again(info)  # the engine's own part of it
         paths = []
         before, foreign = self._foreign, False
+        outside, self._in_turn = self._in_turn, self._in_turn or stage.batched
         for k, path in enumerate(stage.paths):
             inner = _stoker.plan()
             self._foreign = before
@@ -432,7 +434,8 @@ class PlanMaker:
             paths.append(inner)
             foreign |= self._foreign
         self._foreign = foreign
-        ordered = stage.batched or rejoins_in_order(stage, any(self.watched))
+        ordered = self._in_turn or rejoins_in_order(stage, any(self.watched))
+        self._in_turn = outside
         plan.route(paths, _short(f"{stage.name}_merge"), "input" if ordered else "completion")
         if stage.batched:
             self._own(plan, _stoker.op_concat(len(paths)), f"{stage.name}_merge")

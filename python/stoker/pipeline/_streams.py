@@ -78,16 +78,20 @@ class AsyncExpand(LoopStage):
         make: Callable[[Loop], Callable[[Any], AsyncIterator[Any]]],
         concurrency: int,
         log: FailureLog | None,
+        in_turn: bool = False,
     ) -> None:
+        """`in_turn`: results have the order of the items, and the last of each is told."""
         super().__init__()
         self.index = index
         self._make = make
+        self._in_turn = in_turn
         self._concurrency = concurrency
         self._log = log
 
     async def serve(self, port: Port, loop: Loop) -> None:
         generate, epoch = self._make(loop), 0
         running: set[asyncio.Task[None]] = set()
+        turn = None
         try:
             while True:
                 while len(running) >= self._concurrency:
@@ -102,13 +106,18 @@ class AsyncExpand(LoopStage):
                     epoch += 1
                     continue
                 (slip,) = got
-                running.add(asyncio.create_task(guarded(self._expand(slip, port, generate))))
+                turn = _Turn(turn if running and self._in_turn else None)
+                running.add(asyncio.create_task(guarded(self._expand(slip, port, generate, turn))))
                 del got, slip
         finally:
             await end(running, self.closing)
 
     async def _expand(
-        self, slip: _stoker.Slip, port: Port, generate: Callable[[Any], AsyncIterator[Any]]
+        self,
+        slip: _stoker.Slip,
+        port: Port,
+        generate: Callable[[Any], AsyncIterator[Any]],
+        turn: _Turn,
     ) -> None:
         value, begin = slip.value, time.perf_counter()
         iterator = None
@@ -118,8 +127,14 @@ class AsyncExpand(LoopStage):
             async for result in iterator:
                 busy = time.perf_counter() - begin
                 if result is not None:
+                    await turn.come()
                     await port.put_value(result, slip.id, slip.epoch, busy)
                 begin = time.perf_counter()
+            if self._in_turn:
+                busy = time.perf_counter() - begin
+                await turn.come()
+                slip.close()
+                await port.put([slip], busy)
         except StageOver:
             raise
         except BaseException as error:
@@ -127,11 +142,30 @@ class AsyncExpand(LoopStage):
                 raise
             if self._log is not None:
                 self._log(error, value, slip.id)
+            busy = time.perf_counter() - begin
+            await turn.come()
             slip.fail(error, not isinstance(error, (Exception, asyncio.CancelledError)))
-            await port.put([slip], time.perf_counter() - begin)
+            await port.put([slip], busy)
         finally:
+            turn.end()
             await _close(iterator, self.closing)
             del self.under_way[slip]
+
+
+class _Turn:
+    """To put results: comes when the one before it has ended."""
+
+    def __init__(self, before: _Turn | None) -> None:
+        """None: it is there."""
+        self._ended = asyncio.Event()
+        self._before: asyncio.Event | None = None if before is None else before._ended
+
+    async def come(self) -> None:
+        if self._before is not None:
+            await self._before.wait()
+
+    def end(self) -> None:
+        self._ended.set()
 
 
 async def _wait(tasks: set[asyncio.Task[None]], until: str) -> set[asyncio.Task[None]]:
@@ -172,8 +206,10 @@ class AsyncAggregate(LoopStage):
         drop_last: bool,
         wrap: Callable[[Callable[[Any], Any]], Callable[[Any], Any]],
         log: FailureLog | None,
+        in_turn: bool,
     ) -> None:
-        """`wrap`: puts the hooks around an async function of an item."""
+        """`wrap`: puts the hooks around an async function of an item.
+        `in_turn`: what each item has become ends with itself; what is held back belongs to none."""
         super().__init__()
         self.index = index
         self._op = op
@@ -181,6 +217,7 @@ class AsyncAggregate(LoopStage):
         self._add = wrap(self._accumulate)
         self._end = wrap(self._flush)
         self._log = log
+        self._in_turn = in_turn
         self._raised: Exception | None = None  # by the aggregator
 
     async def _accumulate(self, item: Any) -> Any:
@@ -217,6 +254,9 @@ class AsyncAggregate(LoopStage):
                 self.under_way[self] = (slip,)
                 try:
                     await self._call(self._add, slip.value, port, *last)
+                    if self._in_turn:
+                        slip.close()
+                        await port.put([slip], 0.0)
                 finally:
                     del self.under_way[self], slip
 

@@ -158,7 +158,8 @@ def PathVariants(
     """Several chains of stages; `router(item)` gives the number of the one that an item takes.
 
     `router`: may be async, and may give bools where there are two.
-    `batched`: it gets a list, and gives a number for each element.
+    `batched`: it gets a list, and gives a number for each element.  The lists that the paths make of one
+    are joined to one list, in the order of the paths: so all stages on them keep the order of their input.
     ValueError: a router that is none, no path, an empty path, or something else than stages in one.
     """
     if not callable(router) or _kinds.kind_of_call(router) not in ("function", "async"):

@@ -68,6 +68,11 @@ static void print_queues(const stk_stats *s, FILE *to)
     if (!table_print(&t, to)) say_error("no memory for the table of queues");
 }
 
+const char *report_key(const stk_failure *f)
+{
+    return strstr(f->diag.text, f->key) ? "" : f->key;
+}
+
 static void print_failures(const report *r, FILE *to)
 {
     const uint64_t failed = report_sum(r->stats, false);
@@ -76,9 +81,9 @@ static void print_failures(const report *r, FILE *to)
             r->num_failures && failed > r->num_failures ? ", the first:" : "");
     for (size_t i = 0; i < r->num_failures; i++) {
         const stk_failure *f = &r->failures[i];
-        const bool named = !*f->key || strstr(f->diag.text, f->key);
-        say(to, "  %s: sample %" PRId64 "%s%s: %s\n", f->stage, f->id, named ? "" : ": ",
-            named ? "" : f->key, f->diag.text);
+        const char *key = report_key(f);
+        say(to, "  %s: sample %" PRId64 "%s%s: %s\n", f->stage, f->id, *key ? ": " : "", key,
+            f->diag.text);
     }
 }
 

@@ -38,4 +38,7 @@ double report_per_image(double value, const report *r);    /* 0 where there are 
 double report_rate(const report *r);                       /* images a second */
 uint64_t report_sum(const stk_stats *s, bool substituted); /* failures, or those replaced */
 
+/* The path of what failed, for a line that shows its text too; "" where that names it. */
+const char *report_key(const stk_failure *f);
+
 #endif /* STK_CLI_REPORT_H */

@@ -9,6 +9,7 @@
 
 #include "command.h"
 #include "job.h"
+#include "report.h"
 #include "say.h"
 
 #define GAP 4     /* pixels between two images, and around them */
@@ -76,8 +77,8 @@ static void name_failures(stk_run *run)
     if (stk_run_failures(run, &failures, &n)) return;
     for (size_t i = 0; i < n; i++) {
         const stk_failure *f = &failures[i];
-        const bool named = strstr(f->diag.text, f->key);
-        say_error("left out: %s%s%s", named ? "" : f->key, named ? "" : ": ", f->diag.text);
+        const char *key = report_key(f);
+        say_error("left out: %s%s%s", key, *key ? ": " : "", f->diag.text);
     }
     stk_failures_free(&failures, n);
 }

@@ -92,14 +92,10 @@ def late_first_async():
 
 
 def late_first_steps():
-    other, calls = asyncio.Event(), iter(range(1000))
+    late = late_first_async()
 
     async def op(items):
-        if next(calls):
-            other.set()
-        else:
-            await other.wait()
-        for item in items:
+        for item in await late(items):
             yield [item]
 
     return op

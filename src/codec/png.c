@@ -73,17 +73,12 @@ static stk_err fail(int code, stk_diag *diag)
     return stk_diag_set(diag, err, "PNG: %s", spng_strerror(code));
 }
 
-static uint32_t number_at(const uint8_t *at)
-{
-    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
 /* A header whose image libspng cannot count the bytes of. */
 static stk_err too_large(const uint8_t *data, stk_diag *diag)
 {
     return stk_diag_set(diag, STK_ELIMIT,
                         "PNG of %" PRIu32 " x %" PRIu32 " pixels: over every limit",
-                        number_at(data + 16), number_at(data + 20));
+                        stk_png_load32(data + 16), stk_png_load32(data + 20));
 }
 
 /* Gives *out a decoder that has read IHDR. */

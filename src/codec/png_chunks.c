@@ -14,11 +14,6 @@ struct chunk {
     bool intact; /* the crc is right */
 };
 
-static uint32_t load32(const uint8_t *p)
-{
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 static bool is(const struct chunk *c, const char *type)
 {
     return !memcmp(c->type, type, 4);
@@ -36,7 +31,7 @@ static bool check_crc(const uint8_t *type, uint32_t size)
     (void)type, (void)size; /* else a fuzzer sees nothing but wrong checksums */
     return true;
 #else
-    return crc32_z(0, type, (size_t)size + 4) == load32(type + 4 + size);
+    return crc32_z(0, type, (size_t)size + 4) == stk_png_load32(type + 4 + size);
 #endif
 }
 
@@ -46,7 +41,7 @@ static bool next_chunk(const uint8_t **at, size_t *left, bool verify, struct chu
     memset(c, 0, sizeof(*c));
     if (*left >= 8) memcpy(c->type, *at + 4, 4);
     if (*left < AROUND) return false;
-    c->size = load32(*at);
+    c->size = stk_png_load32(*at);
     if (c->size > *left - AROUND) return false;
     c->data = *at + 8;
     const bool matters = verify || is(c, "eXIf");

@@ -14,6 +14,12 @@
 
 #define STK_PNG_SIGNATURE "\x89PNG\r\n\x1a\n"
 
+/* A number of a PNG file. */
+static inline uint32_t stk_png_load32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
 typedef struct stk_png_chunks {
     uint64_t image_bytes; /* compressed, in all IDAT chunks */
     const uint8_t *exif;  /* points into the data; NULL: none */

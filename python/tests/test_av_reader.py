@@ -26,6 +26,7 @@ from stoker.io import (
 )
 
 from av import VIDEOS, decodable, ffmpeg, make, needs_ffmpeg, tone
+from support import resident
 from test_av_sample import MORE
 
 pytestmark = needs_ffmpeg
@@ -455,20 +456,15 @@ def test_readers_on_many_threads(long):
     assert sorted(done) == [0, 1, 2, 3]
 
 
+@pytest.mark.figures
 def test_memory_of_a_long_video(folder):
     """The index of 20,000 frames, and one clip after the other."""
     path = folder / "long_colour.mp4"
     ffmpeg("-f", "lavfi", "-i", "color=s=32x32:r=25:d=800", "-c:v", "mpeg4", "-g", "250", path)
-    before = resident_kib()
+    before = resident()
     with VideoReader(path) as reader:
         assert len(reader) == 20_000
         for clip in reader.plan([range(i, i + 16) for i in range(0, 19_900, 16)]):
             assert clip.shape == (16, 32, 32, 3)
         assert reader.stats()["num_decoded"] < 20_000
-        assert resident_kib() - before < 32 << 10
-
-
-def resident_kib():
-    """Of memory that is in use, now."""
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+        assert resident() - before < 32 << 20

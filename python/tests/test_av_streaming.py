@@ -13,6 +13,7 @@ import stoker
 from stoker.io import Decoder, Demuxer, convert_frames, decode_packets, demux_audio, demux_video
 
 from av import ffmpeg, make, needs_ffmpeg, tone
+from support import resident
 
 pytestmark = needs_ffmpeg
 
@@ -83,13 +84,9 @@ def test_the_sizes_of_parts(clip):
             decoder.set_buffer_size(wrong)
 
 
+@pytest.mark.figures
 def test_memory_is_bounded(folder):
     path = make(folder / "long.avi", "-c:v", "mpeg4", "-q:v", "9", size="640x360", seconds=20)
-
-    def resident():
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * 4096
-
     packets = demux_video(path)
     decoder = Decoder(packets.codec)
     before, most, count = resident(), 0, 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import re
 import subprocess
@@ -27,7 +26,7 @@ from stoker.io import (
 )
 
 from av import make, needs_ffmpeg
-from support import WATCHDOG_S, at_once
+from support import WATCHDOG_S, at_once, resident
 
 pytestmark = needs_ffmpeg
 
@@ -302,14 +301,9 @@ def test_many_loads_at_once(clip):
             np.testing.assert_array_equal(array, expected)
 
 
+@pytest.mark.figures
 def test_nothing_is_kept(clip):
     """Memory does not grow with the number of files."""
-
-    def resident():
-        gc.collect()
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * 4096
-
     for _ in range(20):
         load_video(clip)
     before = resident()

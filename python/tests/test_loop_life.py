@@ -13,7 +13,7 @@ from lanes import chain, read
 from stoker.pipeline import BackgroundTask, StatsQueue
 from stoker.pipeline.config import set_default_background_tasks
 from stoker.pipeline.defs import Pipe
-from support import until
+from support import resident, until
 
 
 class Task(BackgroundTask):
@@ -117,11 +117,6 @@ async def generator(x):
 
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
-
-
-def resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def use(i: int) -> None:

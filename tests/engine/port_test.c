@@ -1,7 +1,5 @@
 /* Ports: stages that another runtime serves, here a thread that waits for news. */
-#include <stoker/port.h>
-
-#include "tests/engine/lanes.h"
+#include "tests/engine/ports.h"
 
 #include "base/alloc.h"
 
@@ -10,10 +8,10 @@
 
 static int64_t ids[N + 100];
 
-/* A thread that serves one port: the stage `index` of the plan. */
+/* What serves the stage `index` of a plan. */
 typedef struct server {
-    stk_run *run;
-    size_t index, inputs;
+    kit_port port;
+    size_t inputs;
     int64_t fail_every;  /* ids that it divides fail; 0: none */
     int64_t fatal_id;    /* the stage fails at this id; 0: none */
     int64_t skip_every;  /* ids that it divides have no result; 0: none */
@@ -21,56 +19,8 @@ typedef struct server {
     int64_t made;        /* of a source: how many items to make; marks each 10 of them */
     size_t max;
     bool epoch_ends; /* the reader sees them */
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int64_t news;
-    int64_t taken, epochs, ended;
+    int64_t taken, ended;
 } server;
-
-static void hear(void *ctx)
-{
-    server *s = ctx;
-    pthread_mutex_lock(&s->lock);
-    s->news++;
-    pthread_cond_signal(&s->changed);
-    pthread_mutex_unlock(&s->lock);
-}
-
-static void await_news(server *s, int64_t *seen)
-{
-    pthread_mutex_lock(&s->lock);
-    while (s->news == *seen) pthread_cond_wait(&s->changed, &s->lock);
-    *seen = s->news;
-    pthread_mutex_unlock(&s->lock);
-}
-
-/* Puts all of them; false: the stage is over, and what is left was given back. */
-static bool put_all(server *s, stk_item **items, size_t n, int64_t *seen)
-{
-    for (size_t at = 0; at < n;) {
-        size_t done;
-        const stk_err err = stk_port_put(s->run, s->index, items + at, n - at, 1000, &done);
-        at += done;
-        if (err == STK_ECANCELLED) {
-            for (; at < n; at++) stk_item_free(&items[at]);
-            return false;
-        }
-        CHECK(err == STK_OK || (err == STK_EAGAIN && at < n));
-        if (err == STK_EAGAIN) await_news(s, seen);
-    }
-    return true;
-}
-
-static bool put_mark(server *s, int64_t *seen)
-{
-    for (;;) {
-        const stk_err err = stk_port_mark(s->run, s->index, s->epochs);
-        if (err == STK_OK) return s->epochs++, true;
-        if (err == STK_ECANCELLED) return false;
-        if (err == STK_EAGAIN) await_news(s, seen);
-    }
-}
 
 static void run_one(server *s, stk_item *item)
 {
@@ -78,11 +28,11 @@ static void run_one(server *s, stk_item *item)
     stk_diag diag = {0};
     if (s->fatal_id && id == s->fatal_id) {
         stk_diag_set(&diag, STK_EINVAL, "fatal");
-        stk_port_fail(s->run, s->index, item, &diag, true);
+        stk_port_fail(s->port.run, s->port.index, item, &diag, true);
     }
     else if (s->fail_every && id % s->fail_every == 0) {
         stk_diag_set(&diag, STK_EINVAL, "no such thing");
-        stk_port_fail(s->run, s->index, item, &diag, false);
+        stk_port_fail(s->port.run, s->port.index, item, &diag, false);
     }
     else if (s->skip_every && id % s->skip_every == 0) {
         stk_port_skip(item);
@@ -90,17 +40,13 @@ static void run_one(server *s, stk_item *item)
 }
 
 /* Until the input has ended or the stage has. */
-static void serve_input(server *s, size_t input, int64_t *seen)
+static void serve_input(server *s, size_t input)
 {
     stk_item *items[BURST];
     for (size_t n;;) {
-        const stk_err err = stk_port_take(s->run, s->index, input, s->max, items, &n);
-        if (err == STK_EAGAIN) {
-            await_news(s, seen);
-            continue;
-        }
+        const stk_err err = kit_port_take(&s->port, input, s->max, items, &n);
         if (err == STK_EEPOCH) {
-            if (!put_mark(s, seen)) return;
+            if (!kit_port_mark(&s->port)) return;
             continue;
         }
         s->ended = err;
@@ -108,81 +54,49 @@ static void serve_input(server *s, size_t input, int64_t *seen)
         CHECK(n > 0 && n <= s->max);
         for (size_t i = 0; i < n; i++) run_one(s, items[i]);
         s->taken += (int64_t)n;
-        if (!put_all(s, items, n, seen)) return;
+        if (!kit_port_put(&s->port, items, n)) return;
         if (s->close_after && s->taken >= s->close_after) return;
     }
 }
 
-static void make_items(server *s, int64_t *seen)
+static void make_items(server *s)
 {
     for (int64_t i = 0; i < s->made; i++) {
-        stk_item *item = stk_port_item(s->run, s->index);
+        stk_item *item = stk_port_item(s->port.run, s->port.index);
         if (!item) return;
-        stk_item_set_id(item, i, s->epochs);
+        stk_item_set_id(item, i, s->port.epochs);
         run_one(s, item);
-        if (!put_all(s, &item, 1, seen)) return;
-        if (i % 10 == 9 && !put_mark(s, seen)) return;
+        if (!kit_port_put(&s->port, &item, 1)) return;
+        if (i % 10 == 9 && !kit_port_mark(&s->port)) return;
     }
 }
 
-static void *serve(void *arg)
+static void serve(void *arg)
 {
     server *s = arg;
-    int64_t seen = 0;
-    stk_run_set_notify(s->run, 1, hear, s);
-    if (s->made) make_items(s, &seen);
-    for (size_t k = 0; k < s->inputs; k++) serve_input(s, k, &seen);
-    stk_port_close(s->run, s->index);
-    stk_port_close(s->run, s->index); /* twice does no harm */
-    stk_run_set_notify(s->run, 1, NULL, NULL);
-    return NULL;
+    if (s->made) make_items(s);
+    for (size_t k = 0; k < s->inputs; k++) serve_input(s, k);
 }
 
 static server serving(size_t index)
 {
-    return (server){.index = index, .inputs = 1, .max = BURST};
+    return (server){.port = {.index = index, .serve = serve}, .inputs = 1, .max = BURST};
 }
 
 static void begin(server *s, stk_plan *plan)
 {
-    const stk_run_opts two = {.num_threads = 2, .epoch_ends = s->epoch_ends};
-    stk_diag diag = {0};
-    const stk_err err = stk_run_start(plan, &two, &s->run, &diag);
-    if (err) fprintf(stderr, "%s\n", diag.text);
-    CHECK_EQ(err, STK_OK);
-    stk_plan_free(&plan);
-    CHECK_EQ(pthread_mutex_init(&s->lock, NULL), 0);
-    CHECK_EQ(pthread_cond_init(&s->changed, NULL), 0);
-    CHECK_EQ(pthread_create(&s->thread, NULL, serve, s), 0);
+    s->port.ctx = s;
+    kit_port_start(&s->port, plan, s->epoch_ends);
 }
 
 static void finish(server *s)
 {
-    stk_run_cancel(s->run);
-    CHECK_EQ(pthread_join(s->thread, NULL), 0);
-    stk_run_free(&s->run);
-    pthread_cond_destroy(&s->changed);
-    pthread_mutex_destroy(&s->lock);
+    kit_port_end(&s->port);
 }
 
-/* Reads at most `max` results; KIT_EPOCH_END for a mark. */
 static size_t read_ids(server *s, size_t max, stk_err *end, stk_diag *diag)
 {
-    size_t n = 0;
-    for (*end = STK_OK; n < max;) {
-        stk_item *item;
-        size_t one;
-        const stk_err err = stk_run_next_items(s->run, STK_FOREVER, 1, &item, &one, diag);
-        if (err == STK_EEPOCH) {
-            ids[n++] = KIT_EPOCH_END;
-            continue;
-        }
-        *end = err;
-        if (err) break;
-        ids[n++] = stk_item_id(item);
-        stk_item_free(&item);
-    }
-    return n;
+    return kit_port_read(&s->port, ids, max, end, diag);
 }
 
 static stk_plan *one_port(kit_source *src, stk_stage_opts o, size_t sink)
@@ -231,7 +145,7 @@ static void epochs_pass(void)
     }
     CHECK_EQ(items, 21);
     CHECK_EQ(marks, 3);
-    CHECK_EQ(s.epochs, marks);
+    CHECK_EQ(s.port.epochs, marks);
     finish(&s);
 }
 
@@ -249,7 +163,7 @@ static void skips_and_failures_leave_gaps(void)
     for (int64_t i = 0; i < 100; i++)
         if (i % 5 && i % 7) CHECK_EQ(ids[expected++], i);
     CHECK_EQ(n, expected);
-    CHECK_EQ(stk_run_stats(s.run, &st), STK_OK);
+    CHECK_EQ(stk_run_stats(s.port.run, &st), STK_OK);
     CHECK_EQ(st->stages[2].failed, 20);
     stk_stats_free(&st);
     finish(&s);
@@ -413,18 +327,17 @@ static void the_end_is_told_without_ports(void)
 {
     for (int round = 0; round < 20; round++) {
         kit_source src = kit_counting(3);
-        server s = {0};
+        kit_port s = {0};
         stk_plan *p = kit_plan(&src, kit_value(&(kit_op){0}), NULL);
         stk_plan_sink(p, 3);
         CHECK_EQ(stk_run_start(p, &(stk_run_opts){.num_threads = 2}, &s.run, NULL), STK_OK);
         stk_plan_free(&p);
         CHECK_EQ(pthread_mutex_init(&s.lock, NULL), 0);
         CHECK_EQ(pthread_cond_init(&s.changed, NULL), 0);
-        int64_t seen = 0;
-        stk_run_set_notify(s.run, 0, hear, &s);
+        stk_run_set_notify(s.run, 0, kit_port_hear, &s);
         stk_run_cancel(s.run);
-        await_news(&s, &seen);
-        CHECK_EQ(seen, 1);
+        kit_port_await(&s);
+        CHECK_EQ(s.seen, 1);
         stk_run_free(&s.run);
         CHECK_EQ(s.news, 1);
         pthread_cond_destroy(&s.changed);
@@ -440,12 +353,12 @@ static void other_stages_are_no_ports(void)
     size_t n;
     stk_err end;
     begin(&s, one_port(&src, (stk_stage_opts){0}, 3));
-    CHECK_EQ(stk_port_take(s.run, 1, 0, 1, &item, &n), STK_EINVAL);
-    CHECK_EQ(stk_port_take(s.run, 2, 1, 1, &item, &n), STK_EINVAL);
-    CHECK_EQ(stk_port_put(s.run, 99, &item, 0, 0, &n), STK_EINVAL);
-    CHECK_EQ(stk_port_mark(s.run, 99, 0), STK_EINVAL);
-    CHECK(!stk_port_item(s.run, 1));
-    stk_port_close(s.run, 99);
+    CHECK_EQ(stk_port_take(s.port.run, 1, 0, 1, &item, &n), STK_EINVAL);
+    CHECK_EQ(stk_port_take(s.port.run, 2, 1, 1, &item, &n), STK_EINVAL);
+    CHECK_EQ(stk_port_put(s.port.run, 99, &item, 0, 0, &n), STK_EINVAL);
+    CHECK_EQ(stk_port_mark(s.port.run, 99, 0), STK_EINVAL);
+    CHECK(!stk_port_item(s.port.run, 1));
+    stk_port_close(s.port.run, 99);
     CHECK_EQ(read_ids(&s, N, &end, NULL), 3);
     finish(&s);
 }

@@ -50,6 +50,7 @@ typedef struct stk_diag {
     stk_err err;
     int os_error;    /* errno, or 0 */
     int part;        /* which file of a sample that has several */
+    bool fatal;      /* of an op: its stage has failed, whatever its policy says of items */
     char text[2032]; /* room for the first ten failures of a run */
 } stk_diag;
 

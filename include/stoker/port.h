@@ -64,10 +64,9 @@ STK_API void stk_port_more(stk_item *item);
 STK_API void stk_port_close_results(stk_item *item);
 
 /* Says of an item, before it is put, that there is no result; that the op failed, which the stage's
- * policy decides on; or, where `fatal`, that the stage did. */
+ * policy decides on; or, where diag->fatal, that the stage did. */
 STK_API void stk_port_skip(stk_item *item);
-STK_API void stk_port_fail(stk_run *run, size_t index, stk_item *item, const stk_diag *diag,
-                           bool fatal);
+STK_API void stk_port_fail(stk_run *run, size_t index, stk_item *item, const stk_diag *diag);
 
 /* No more puts; what the inputs still have is dropped, and their sources end. */
 STK_API void stk_port_close(stk_run *run, size_t index);

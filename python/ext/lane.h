@@ -56,7 +56,7 @@ stk_err ext_item_fail(ext_state *state, stk_item *item, PyObject *report, PyObje
 /* CLOCK_MONOTONIC. */
 int64_t ext_now_ns(void);
 
-/* What `exc` says, as STK_EFOREIGN. */
+/* What `exc` says, as STK_EFOREIGN; whether it is fatal to a stage. */
 void ext_describe(PyObject *exc, stk_diag *diag);
 
 /* The domain of this process's objects. */

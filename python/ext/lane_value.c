@@ -62,6 +62,23 @@ PyObject *ext_take_exception(void)
 #endif
 }
 
+/* What ends programs (KeyboardInterrupt, SystemExit) and what is no Exception otherwise; but
+ * asyncio's CancelledError, which cancels one item.  Where nobody has imported it, none was raised.
+ */
+static bool is_fatal(PyObject *exc)
+{
+    if (PyErr_GivenExceptionMatches(exc, PyExc_Exception)) return false;
+    PyObject *name = PyUnicode_FromString("asyncio.exceptions");
+    PyObject *module = name ? PyImport_GetModule(name) : NULL;
+    PyObject *cancelled = module ? PyObject_GetAttrString(module, "CancelledError") : NULL;
+    const bool fatal = !cancelled || !PyErr_GivenExceptionMatches(exc, cancelled);
+    Py_XDECREF(cancelled);
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return fatal;
+}
+
 void ext_describe(PyObject *exc, stk_diag *diag)
 {
     PyObject *text = PyObject_Str(exc);
@@ -73,6 +90,7 @@ void ext_describe(PyObject *exc, stk_diag *diag)
         stk_diag_set(diag, STK_EFOREIGN, "%.200s", type);
     Py_XDECREF(text);
     PyErr_Clear();
+    diag->fatal = is_fatal(exc);
 }
 
 stk_err ext_item_fail(ext_state *state, stk_item *item, PyObject *report, PyObject *value,

@@ -381,8 +381,9 @@ static PyObject *slip_fail(PyObject *op, PyObject *args)
     if (!self->item) Py_RETURN_NONE;
     stk_diag diag;
     ext_describe(exc, &diag);
+    diag.fatal |= fatal;
     if (!ext_item_set_value(state_of(op), self->item, Py_NewRef(exc))) return NULL;
-    stk_port_fail(self->port->core, self->port->stage, self->item, &diag, fatal);
+    stk_port_fail(self->port->core, self->port->stage, self->item, &diag);
     Py_RETURN_NONE;
 }
 
@@ -436,7 +437,8 @@ static PyMethodDef slip_methods[] = {
     {"route", slip_route, METH_O,
      PyDoc_STR("route($self, path, /)\n--\n\nIts value stays, and it goes down that path.")},
     {"fail", slip_fail, METH_VARARGS,
-     PyDoc_STR("fail($self, exception, fatal, /)\n--\n\nIt failed; fatal: the stage did.")},
+     PyDoc_STR("fail($self, exception, fatal, /)\n--\n\nIt failed; fatal, or an exception of the "
+               "kind that ends programs: the stage did.")},
     {NULL, NULL, 0, NULL}, /* end */
 };
 

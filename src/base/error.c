@@ -26,6 +26,7 @@ stk_err stk_diag_set(stk_diag *diag, stk_err err, const char *fmt, ...)
     va_end(ap);
     diag->err = err;
     diag->os_error = diag->part = 0;
+    diag->fatal = false;
     return err;
 }
 
@@ -55,6 +56,7 @@ stk_err stk_diag_errno(stk_diag *diag, int errnum, const char *fmt, ...)
     diag->err = err;
     diag->os_error = errnum;
     diag->part = 0;
+    diag->fatal = false;
     return err;
 }
 

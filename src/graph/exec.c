@@ -50,6 +50,7 @@ static stk_err attempt(lane *l, stage *s, stk_item *item, stk_diag *diag)
     item->passed |= UINT64_C(1) << s->index;
     diag->err = STK_OK;
     diag->os_error = diag->part = 0;
+    diag->fatal = false;
     diag->text[0] = 0;
     void *state = lane_state(l, s, &err, diag);
     if (!err) err = cls->run(stk_op_params(s->op), state, item, diag);
@@ -114,6 +115,7 @@ static bool substitute(lane *l, stage *s, stk_item *item)
             return true;
         }
         note(item, failed, &diag);
+        if (diag.fatal) break;
     }
     stk_item_set_id(item, id, epoch);
     return false;
@@ -128,7 +130,7 @@ static void fail_item(lane *l, stage *s, stk_item *item, const stk_diag *diag)
     }
     note(item, s, diag);
     item_clear_data(item);
-    switch (s->plan->opts.on_error) {
+    switch (diag->fatal ? STK_RAISE : s->plan->opts.on_error) {
     case STK_SKIP: item->state = ITEM_GAP; return;
     case STK_SUBSTITUTE:
         if (substitute(l, s, item)) return;

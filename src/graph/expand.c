@@ -99,6 +99,7 @@ void expand_exec(lane *l, task *t)
     expansion *x = t->expansion;
     t->diag.err = STK_OK;
     t->diag.text[0] = 0;
+    t->diag.fatal = false;
     void *state = lane_state(l, s, &t->end, &t->diag);
     for (size_t k = 0; !t->end && (t->shared ? shared_next(t, &k) : k < t->num); k = t->done) {
         stk_item *out = t->items[k];
@@ -146,7 +147,7 @@ void expand_add_output(expansion *x, stk_item *item)
 static void add_failure(node *n, expansion *x, stk_item *item, const stk_diag *diag)
 {
     stage *s = &n->stages[0];
-    if (!stage_may_skip(s)) {
+    if (diag->fatal || !stage_may_skip(s)) {
         run_fail(item, s, diag);
     }
     else {

@@ -267,12 +267,12 @@ void stk_port_close_results(stk_item *item)
     item->closing = true;
 }
 
-void stk_port_fail(stk_run *run, size_t index, stk_item *item, const stk_diag *diag, bool fatal)
+void stk_port_fail(stk_run *run, size_t index, stk_item *item, const stk_diag *diag)
 {
     const node *n = node_of(run, index);
     if (!n) return;
     struct stage *s = &n->stages[0];
-    if (fatal || !stage_may_skip(s)) {
+    if (diag->fatal || !stage_may_skip(s)) {
         run_fail(item, s, diag);
     }
     else {

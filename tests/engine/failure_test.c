@@ -259,6 +259,25 @@ static void expand_failures(void)
     }
 }
 
+static void a_fatal_failure_ends_the_run_whatever_the_policy(void)
+{
+    const kit_op fatal = {.fail_id = 7, .fatal = true};
+    for (int32_t threads = 1; threads <= 4; threads *= 2)
+        for (int policy = STK_RAISE; policy <= STK_SUBSTITUTE; policy++) {
+            const stk_stage_opts opts = {.on_error = (stk_on_error)policy};
+            const bool expands = policy == STK_SKIP && threads > 1;
+            kit_source s = kit_counting(40);
+            size_t n;
+            stk_diag diag;
+            stk_plan *p = kit_plan(&s, kit_value(expands ? NULL : &fatal), expands ? NULL : &opts);
+            if (expands) stk_plan_pipe(p, kit_repeat(&fatal), &opts);
+            stk_plan_sink(p, 3);
+            CHECK_EQ(kit_run(p, threads, got, N, &n, &diag), STK_ECORRUPT);
+            CHECK_EQ(n, expands ? 1 + 2 + 3 + 0 + 1 + 2 : 7);
+            CHECK(strstr(diag.text, "sample 7, sample-7: planned failure"));
+        }
+}
+
 static stk_plan *everything(kit_source *s);
 
 static int odd(const stk_item *item, void *ctx)
@@ -319,4 +338,4 @@ TESTS(TEST(raise_names_the_first), TEST(a_failed_run_stays_failed), TEST(skip_co
       TEST(skip_has_limits), TEST(substitute_fills_the_slot),
       TEST(batches_say_what_was_substituted), TEST(source_failures_end_the_run),
       TEST(causes_of_too_many), TEST(causes_of_other_ends), TEST(expand_failures),
-      TEST(survives_every_failure))
+      TEST(a_fatal_failure_ends_the_run_whatever_the_policy), TEST(survives_every_failure))

@@ -145,9 +145,11 @@ static stk_err act(const void *params, const stk_item *item, stk_diag *diag)
     while (o->gate && !atomic_load(o->gate) && (o->stubborn || !stk_item_cancelled(item)))
         sched_yield();
     if (o->at_once) atomic_fetch_sub(o->at_once, 1);
-    if ((o->fail_every && id % o->fail_every == 0) || (o->fail_id && id == o->fail_id))
-        return stk_diag_set(diag, STK_ECORRUPT, "planned failure");
-    return STK_OK;
+    if (!(o->fail_every && id % o->fail_every == 0) && !(o->fail_id && id == o->fail_id))
+        return STK_OK;
+    stk_diag_set(diag, STK_ECORRUPT, "planned failure");
+    diag->fatal = o->fatal;
+    return STK_ECORRUPT;
 }
 
 static const stk_spec one = {.dtype = STK_INT64, .ndim = 1, .shape = {1}};

@@ -35,6 +35,7 @@ void kit_release(kit_source *s);
 typedef struct kit_op {
     int64_t fail_every; /* ids that it divides fail; 0: none */
     int64_t fail_id;    /* this id fails; 0: none */
+    bool fatal;         /* ... the whole stage */
     bool blocking;
     bool reads;            /* `value` only: blocking, and waits for no other item */
     bool no_spec;          /* its array is not known beforehand */

@@ -28,11 +28,12 @@ static void run_one(server *s, stk_item *item)
     stk_diag diag = {0};
     if (s->fatal_id && id == s->fatal_id) {
         stk_diag_set(&diag, STK_EINVAL, "fatal");
-        stk_port_fail(s->port.run, s->port.index, item, &diag, true);
+        diag.fatal = true;
+        stk_port_fail(s->port.run, s->port.index, item, &diag);
     }
     else if (s->fail_every && id % s->fail_every == 0) {
         stk_diag_set(&diag, STK_EINVAL, "no such thing");
-        stk_port_fail(s->port.run, s->port.index, item, &diag, false);
+        stk_port_fail(s->port.run, s->port.index, item, &diag);
     }
     else if (s->skip_every && id % s->skip_every == 0) {
         stk_port_skip(item);
@@ -383,7 +384,7 @@ static void without_memory(void)
         if (!err) err = stk_port_put(run, 0, &item, 1, 0, &n);
         stk_item_free(&item);
         if (!err) err = stk_port_take(run, 1, 0, 1, &item, &n);
-        if (!err) stk_port_fail(run, 1, item, &(stk_diag){0}, true);
+        if (!err) stk_port_fail(run, 1, item, &(stk_diag){.fatal = true});
         stk_item_free(&item);
         if (!err) err = stk_port_mark(run, 0, 0);
         stk_run_free(&run);

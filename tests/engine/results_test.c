@@ -37,7 +37,7 @@ static bool put_results(server *s, stk_item *item)
     if (s->fail_every && id % s->fail_every == 0) {
         stk_diag diag = {0};
         stk_diag_set(&diag, STK_EINVAL, "no more of them");
-        stk_port_fail(s->port.run, s->port.index, item, &diag, false);
+        stk_port_fail(s->port.run, s->port.index, item, &diag);
     }
     else {
         stk_port_close_results(item);

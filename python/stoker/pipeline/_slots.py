@@ -208,8 +208,7 @@ class _Slots:
         """uncallable: the op could not even be called, which no other item will change."""
         if self._stage._log is not None:
             self._stage._log(error, slip.value, slip.id)
-        fatal = uncallable or not isinstance(error, (Exception, asyncio.CancelledError))
-        slip.fail(error, fatal)
+        slip.fail(error, uncallable)
 
     def _leave(
         self, number: int, done: list[_stoker.Slip], busy: float

@@ -144,7 +144,7 @@ class AsyncExpand(LoopStage):
                 self._log(error, value, slip.id)
             busy = time.perf_counter() - begin
             await turn.come()
-            slip.fail(error, not isinstance(error, (Exception, asyncio.CancelledError)))
+            slip.fail(error, False)
             await port.put([slip], busy)
         finally:
             turn.end()

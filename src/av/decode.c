@@ -82,7 +82,7 @@ static stk_err make(stk_decoder *d, const stk_av_codec *codec, const stk_decode_
         memcpy(d->filter_text, opts->filter, n);
     }
     av_scale_init(&d->scale, d->media == STK_MEDIA_AUDIO ? NULL : d->filter_text);
-    d->same = d->media == STK_MEDIA_AUDIO ? sample_format_of(d->filter_text) : AV_SAMPLE_FMT_NONE;
+    d->format = d->media == STK_MEDIA_AUDIO ? sample_format_of(d->filter_text) : AV_SAMPLE_FMT_NONE;
     d->packet = av_packet_alloc();
     d->frame = av_frame_alloc();
     if (!d->packet || !d->frame) return stk_diag_set(diag, STK_ENOMEM, "no memory");

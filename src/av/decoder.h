@@ -19,7 +19,7 @@ struct stk_decoder {
     stk_media media;
     AVRational time_base, frame_rate;
     char *filter_text;        /* NULL: none */
-    enum AVSampleFormat same; /* frames of this format the filters give as they are */
+    enum AVSampleFormat format; /* to which the filters convert, and do nothing else */
     bool strict, joins;
     int64_t max_frames;
     size_t max_bytes;      /* of what stk_decoder_decode and _pick give, or keep, at once */

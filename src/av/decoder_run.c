@@ -297,13 +297,11 @@ av_filter_input stk_decoder_filter_input(const stk_decoder *d)
                              d->frame_rate};
 }
 
-/* Whether the filters would give the frame as it is.  What they make of a layout that is not one of
- * the usual, they know. */
+/* Whether the filters would give the frame as it is, or what av_join makes of it. */
 static bool stays(const stk_decoder *d)
 {
-    const AVFrame *f = d->frame;
-    return d->same != AV_SAMPLE_FMT_NONE && f->format == (int)d->same && !d->filter.graph &&
-           f->nb_samples > 0 && f->sample_rate > 0 && f->ch_layout.order == AV_CHANNEL_ORDER_NATIVE;
+    return d->format != AV_SAMPLE_FMT_NONE && (d->joins || d->frame->format == (int)d->format) &&
+           !d->filter.graph && av_join_converts(d->frame);
 }
 
 /* One more frame to `out`. */
@@ -362,7 +360,8 @@ stk_err stk_decoder_run(stk_decoder *d, size_t max_frames, size_t max_bytes, stk
         err = enough(d) ? skip_to_end(d) : produce(d, out, call);
         if (!err) d->given++;
         if (!err && d->joins)
-            err = av_join_push(&d->join, out, d->num_waiting ? d->waiting[0] : NULL, call);
+            err =
+                av_join_push(&d->join, out, d->num_waiting ? d->waiting[0] : NULL, d->format, call);
     }
     return err;
 }

@@ -87,15 +87,51 @@ static stk_err make_room(av_join *j, size_t need)
     return set_room(j, room < need ? need : room);
 }
 
-static stk_err add(av_join *j, const AVFrame *f)
+/* --- conversion --- */
+
+bool av_join_converts(const AVFrame *f)
+{
+    return f->nb_samples > 0 && f->sample_rate > 0 &&
+           f->ch_layout.order == AV_CHANNEL_ORDER_NATIVE &&
+           f->ch_layout.nb_channels <= AV_NUM_DATA_POINTERS;
+}
+
+static int open_converter(av_join *j, const AVFrame *f, enum AVSampleFormat to)
+{
+    if (j->convert && j->from == (enum AVSampleFormat)f->format) return 0;
+    j->from = (enum AVSampleFormat)f->format;
+    AVChannelLayout *layout = (AVChannelLayout *)(uintptr_t)&f->ch_layout; /* it is only read */
+    const int rc = stk_fault() ? AVERROR(ENOMEM)
+                               : swr_alloc_set_opts2(&j->convert, layout, to, f->sample_rate,
+                                                     layout, j->from, f->sample_rate, 0, NULL);
+    return rc < 0 ? rc : swr_init(j->convert);
+}
+
+static stk_err convert(av_join *j, const AVFrame *f, enum AVSampleFormat to, uint8_t *at)
+{
+    uint8_t *rows[AV_NUM_DATA_POINTERS];
+    for (size_t r = 0; r < j->rows; r++) rows[r] = at + r * j->room;
+    int rc = open_converter(j, f, to);
+    if (rc >= 0)
+        rc = swr_convert(j->convert, rows, f->nb_samples, (const uint8_t **)f->extended_data,
+                         f->nb_samples);
+    return rc == f->nb_samples ? STK_OK : STK_ENOMEM; /* it has no other reason to fail */
+}
+
+/* --- samples --- */
+
+static stk_err add(av_join *j, const AVFrame *head, const AVFrame *f)
 {
     const size_t n = (size_t)f->nb_samples * j->sample;
-    const stk_err err = make_room(j, j->used + n);
+    stk_err err = make_room(j, j->used + n);
     if (err) return err;
     uint8_t *to = stk_buffer_writable(j->block) + j->used;
-    for (size_t r = 0; r < j->rows; r++) memcpy(to + r * j->room, f->extended_data[r], n);
-    j->used += n;
-    return STK_OK;
+    if (f->format != head->format)
+        err = convert(j, f, (enum AVSampleFormat)head->format, to);
+    else
+        for (size_t r = 0; r < j->rows; r++) memcpy(to + r * j->room, f->extended_data[r], n);
+    if (!err) j->used += n;
+    return err;
 }
 
 /* --- heads --- */
@@ -113,15 +149,16 @@ static AVFrame *head_of(const AVFrame *f)
 }
 
 /* The last of `out` becomes a head. */
-static stk_err begin(av_join *j, stk_frames *out, const stk_packets *from)
+static stk_err begin(av_join *j, stk_frames *out, const stk_packets *from,
+                     enum AVSampleFormat format)
 {
     AVFrame **at = &out->list[out->n - 1], *first = *at;
-    const enum AVSampleFormat format = (enum AVSampleFormat)first->format;
     const size_t bytes = (size_t)av_get_bytes_per_sample(format);
     const size_t channels = (size_t)first->ch_layout.nb_channels;
     const bool planar = av_sample_fmt_is_planar(format);
     AVFrame *head = head_of(first);
     if (!head) return STK_ENOMEM;
+    head->format = format;
     *j = (av_join){.rows = planar ? channels : 1, .sample = bytes * (planar ? 1 : channels)};
 
     const int64_t samples = expect(from, first->sample_rate);
@@ -131,7 +168,7 @@ static stk_err begin(av_join *j, stk_frames *out, const stk_packets *from)
     if (room < (size_t)first->nb_samples * j->sample) room = (size_t)first->nb_samples * j->sample;
     if (room > INT_MAX) room = INT_MAX; /* what comes is less, or another head */
     stk_err err = set_room(j, room);
-    if (!err) err = add(j, first);
+    if (!err) err = add(j, head, first);
     *at = head;
     av_frame_free(&first);
     return err;
@@ -186,34 +223,46 @@ static bool can_join(const AVFrame *f)
            f->ch_layout.nb_channels > 0 && f->nb_samples >= 0;
 }
 
-static bool goes_on(const av_join *j, const AVFrame *head, const AVFrame *f)
+static bool goes_on(const av_join *j, const AVFrame *head, const AVFrame *f,
+                    enum AVSampleFormat format)
 {
     const size_t n = (size_t)f->nb_samples * j->sample;
-    return head->format == f->format && head->sample_rate == f->sample_rate &&
+    return head->format == (int)format && head->sample_rate == f->sample_rate &&
            head->ch_layout.nb_channels == f->ch_layout.nb_channels && n <= INT_MAX - j->used;
 }
 
-static stk_err push(av_join *j, stk_frames *out, const stk_packets *from)
+static size_t bytes_as(const AVFrame *f, enum AVSampleFormat format)
+{
+    return (size_t)f->nb_samples * (size_t)f->ch_layout.nb_channels *
+           (size_t)av_get_bytes_per_sample(format);
+}
+
+static stk_err push(av_join *j, stk_frames *out, const stk_packets *from, enum AVSampleFormat to)
 {
     AVFrame *f = out->list[out->n - 1];
     const bool can = can_join(f);
+    const bool converts = to != AV_SAMPLE_FMT_NONE && av_join_converts(f);
+    const enum AVSampleFormat format = converts ? to : (enum AVSampleFormat)f->format;
+    if (f->format != (int)format)
+        out->bytes += bytes_as(f, format) - bytes_as(f, (enum AVSampleFormat)f->format);
     stk_err err = STK_OK;
     if (j->block) {
         AVFrame *head = out->list[out->n - 2];
-        if (can && goes_on(j, head, f)) {
+        if (can && goes_on(j, head, f, format)) {
             out->n--;
-            err = add(j, f);
+            err = add(j, head, f);
             av_frame_free(&f);
             return err;
         }
         err = finish(j, head);
     }
-    return !err && can ? begin(j, out, from) : err;
+    return !err && can ? begin(j, out, from, format) : err;
 }
 
-stk_err av_join_push(av_join *j, stk_frames *out, const stk_packets *from, stk_av_call *call)
+stk_err av_join_push(av_join *j, stk_frames *out, const stk_packets *from,
+                     enum AVSampleFormat format, stk_av_call *call)
 {
-    const stk_err err = push(j, out, from);
+    const stk_err err = push(j, out, from, format);
     return err ? stk_av_say(call, err, "no memory for frames") : STK_OK;
 }
 
@@ -229,5 +278,6 @@ stk_err av_join_end(av_join *j, stk_frames *out, stk_av_call *call)
 void av_join_fini(av_join *j)
 {
     stk_buffer_unref(&j->block);
+    swr_free(&j->convert);
     *j = (av_join){0};
 }

@@ -77,7 +77,8 @@ static stk_packets *make_packets(int64_t duration)
     return packets;
 }
 
-static stk_err join(const stk_frames *frames, const stk_packets *from, stk_frames **out)
+static stk_err join_as(enum AVSampleFormat format, const stk_frames *frames,
+                       const stk_packets *from, stk_frames **out)
 {
     av_join j = {0};
     stk_av_call call;
@@ -88,7 +89,7 @@ static stk_err join(const stk_frames *frames, const stk_packets *from, stk_frame
     for (size_t i = 0; i < frames->n && !err; i++) {
         CHECK_EQ(av_frame_ref(f, frames->list[i]), 0);
         err = stk_frames_add(*out, f);
-        if (!err) err = av_join_push(&j, *out, from, &call);
+        if (!err) err = av_join_push(&j, *out, from, format, &call);
         av_frame_unref(f);
     }
     if (!err) err = av_join_end(&j, *out, &call);
@@ -96,6 +97,11 @@ static stk_err join(const stk_frames *frames, const stk_packets *from, stk_frame
     stk_av_leave(&call);
     av_frame_free(&f);
     return err;
+}
+
+static stk_err join(const stk_frames *frames, const stk_packets *from, stk_frames **out)
+{
+    return join_as(AV_SAMPLE_FMT_NONE, frames, from, out);
 }
 
 static void same_array(const stk_frames *a, const stk_frames *b)
@@ -199,6 +205,84 @@ static void others_begin_anew(void)
     mod_frames_unref(&frames);
 }
 
+/* As FFmpeg has it: -1 to 1. */
+static float sample_of(const AVFrame *f, int channel, int at)
+{
+    const enum AVSampleFormat format = (enum AVSampleFormat)f->format;
+    const bool planar = av_sample_fmt_is_planar(format);
+    const int i = planar ? at : at * f->ch_layout.nb_channels + channel;
+    const uint8_t *row = f->extended_data[planar ? channel : 0];
+    switch (av_get_packed_sample_fmt(format)) {
+    case AV_SAMPLE_FMT_U8: return (float)(row[i] - 128) / 128;
+    case AV_SAMPLE_FMT_S16: return (float)((const int16_t *)(const void *)row)[i] / 32768;
+    case AV_SAMPLE_FMT_S32: return (float)((const int32_t *)(const void *)row)[i] / 2147483648.0f;
+    default: return ((const float *)(const void *)row)[i];
+    }
+}
+
+static void check_samples(const stk_frames *frames, const AVFrame *one)
+{
+    int at = 0;
+    for (size_t i = 0; i < frames->n; at += frames->list[i++]->nb_samples)
+        for (int k = 0; k < frames->list[i]->nb_samples; k++)
+            for (int c = 0; c < one->ch_layout.nb_channels; c++)
+                CHECK(sample_of(one, c, at + k) == sample_of(frames->list[i], c, k));
+    CHECK_EQ(one->nb_samples, at);
+}
+
+static void samples_are_converted(void)
+{
+    static const enum AVSampleFormat formats[] = {AV_SAMPLE_FMT_S16, AV_SAMPLE_FMT_S16P,
+                                                  AV_SAMPLE_FMT_S32, AV_SAMPLE_FMT_U8P};
+    static const enum AVSampleFormat targets[] = {AV_SAMPLE_FMT_FLTP, AV_SAMPLE_FMT_FLT};
+    stk_packets *packets = make_packets(104);
+    for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
+        for (int channels = 1; channels <= 8; channels += 1 + 2 * (channels > 1)) {
+            stk_frames *frames = make_frames(formats[i], channels), *one;
+            for (size_t k = 0; k < sizeof(targets) / sizeof(*targets); k++) {
+                CHECK_EQ(join_as(targets[k], frames, packets, &one), STK_OK);
+                CHECK_EQ(one->n, 1);
+                CHECK_EQ(one->list[0]->format, targets[k]);
+                CHECK_EQ(one->bytes,
+                         frames->bytes * 4 / (size_t)av_get_bytes_per_sample(formats[i]));
+                check_samples(frames, one->list[0]);
+                mod_frames_unref(&one);
+            }
+            mod_frames_unref(&frames);
+        }
+    mod_packets_unref(&packets);
+}
+
+static void formats_that_change_become_one(void)
+{
+    stk_frames *frames, *one;
+    start();
+    CHECK_EQ(stk_frames_make(STK_MEDIA_AUDIO, &frames), STK_OK);
+    AVFrame *all[] = {
+        make_frame(AV_SAMPLE_FMT_S16, 2, RATE, 10), make_frame(AV_SAMPLE_FMT_S16P, 2, RATE, 20),
+        make_frame(AV_SAMPLE_FMT_U8, 2, RATE, 30), make_frame(AV_SAMPLE_FMT_S16, 2, RATE, 40)};
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        CHECK_EQ(stk_frames_add(frames, all[i]), STK_OK);
+        av_frame_free(&all[i]);
+    }
+    CHECK_EQ(join_as(AV_SAMPLE_FMT_FLTP, frames, NULL, &one), STK_OK);
+    CHECK_EQ(one->n, 1);
+    check_samples(frames, one->list[0]);
+    mod_frames_unref(&one);
+    mod_frames_unref(&frames);
+}
+
+/* The filters know more of them. */
+static void many_channels_stay(void)
+{
+    stk_frames *frames = make_frames(AV_SAMPLE_FMT_S32P, 12), *one;
+    CHECK_EQ(join_as(AV_SAMPLE_FMT_FLTP, frames, NULL, &one), STK_OK);
+    CHECK_EQ(one->list[0]->format, AV_SAMPLE_FMT_S32P);
+    same_array(frames, one);
+    mod_frames_unref(&one);
+    mod_frames_unref(&frames);
+}
+
 /* Somebody else has the frame: its memory is not given away. */
 static void what_is_shared_is_copied(void)
 {
@@ -234,7 +318,17 @@ static void every_allocation_fails(void)
         mod_packets_unref(&packets);
     }
     mod_frames_unref(&frames);
+    frames = make_frames(AV_SAMPLE_FMT_S16, 2);
+    stk_err err;
+    TORTURE (err) {
+        stk_frames *one;
+        err = join_as(AV_SAMPLE_FMT_FLTP, frames, NULL, &one);
+        CHECK(!err || err == STK_ENOMEM);
+        mod_frames_unref(&one);
+    }
+    mod_frames_unref(&frames);
 }
 
 TESTS(TEST(whatever_packets_say), TEST(what_is_left_out_has_no_room), TEST(others_begin_anew),
+      TEST(samples_are_converted), TEST(formats_that_change_become_one), TEST(many_channels_stay),
       TEST(what_is_shared_is_copied), TEST(every_allocation_fails))

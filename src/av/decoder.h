@@ -18,7 +18,7 @@
 struct stk_decoder {
     stk_media media;
     AVRational time_base, frame_rate;
-    char *filter_text;        /* NULL: none */
+    char *filter_text;          /* NULL: none */
     enum AVSampleFormat format; /* to which the filters convert, and do nothing else */
     bool strict, joins;
     int64_t max_frames;

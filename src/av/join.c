@@ -243,8 +243,7 @@ static stk_err push(av_join *j, stk_frames *out, const stk_packets *from, enum A
     const bool can = can_join(f);
     const bool converts = to != AV_SAMPLE_FMT_NONE && av_join_converts(f);
     const enum AVSampleFormat format = converts ? to : (enum AVSampleFormat)f->format;
-    if (f->format != (int)format)
-        out->bytes += bytes_as(f, format) - bytes_as(f, (enum AVSampleFormat)f->format);
+    if (f->format != (int)format) out->bytes += bytes_as(f, format) - stk_frame_bytes(f);
     stk_err err = STK_OK;
     if (j->block) {
         AVFrame *head = out->list[out->n - 2];

@@ -146,16 +146,7 @@ void expand_add_output(expansion *x, stk_item *item)
 /* The failed output stands for what the input did not become. */
 static void add_failure(node *n, expansion *x, stk_item *item, const stk_diag *diag)
 {
-    stage *s = &n->stages[0];
-    if (diag->fatal || !stage_may_skip(s)) {
-        run_fail(item, s, diag);
-    }
-    else {
-        item->failures = failure_new(s, item, diag);
-        if (item->failures) item->failures->next = NULL;
-        item_clear_data(item);
-        item->state = ITEM_GAP;
-    }
+    run_fail_or_skip(item, &n->stages[0], diag);
     item->more = x->in->more;
     expand_add_output(x, item);
 }

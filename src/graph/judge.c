@@ -55,7 +55,7 @@ failure *failure_new(stage *s, const stk_item *item, const stk_diag *diag)
     return copy_failure(s, &what);
 }
 
-bool stage_may_skip(const stage *s)
+static bool stage_may_skip(const stage *s)
 {
     return s->plan && s->plan->opts.on_error == STK_SKIP;
 }
@@ -66,6 +66,18 @@ void run_fail(stk_item *item, stage *s, const stk_diag *diag)
     item->failures = failure_new(s, item, diag); /* NULL: reported as out of memory */
     item_clear_data(item);
     item->state = ITEM_ERROR;
+}
+
+void run_fail_or_skip(stk_item *item, stage *s, const stk_diag *diag)
+{
+    if (diag->fatal || !stage_may_skip(s)) {
+        run_fail(item, s, diag);
+        return;
+    }
+    failure *f = failure_new(s, item, diag);
+    if (f) f->next = item->failures, item->failures = f;
+    item_clear_data(item);
+    item->state = ITEM_GAP;
 }
 
 void run_fail_too(stk_run *run, stk_item **first, stk_item *item)

@@ -272,14 +272,7 @@ void stk_port_fail(stk_run *run, size_t index, stk_item *item, const stk_diag *d
     const node *n = node_of(run, index);
     if (!n) return;
     struct stage *s = &n->stages[0];
-    if (diag->fatal || !stage_may_skip(s)) {
-        run_fail(item, s, diag);
-    }
-    else {
-        failure *f = failure_new(s, item, diag);
-        if (f) f->next = item->failures, item->failures = f;
-        stk_port_skip(item);
-    }
+    run_fail_or_skip(item, s, diag);
     run_lock(run);
     s->failed++;
     run_unlock(run);

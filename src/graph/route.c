@@ -32,14 +32,7 @@ static void fail_choice(stage *s, stk_item *item, int path, size_t num_paths)
 {
     stk_diag diag;
     stk_diag_set(&diag, STK_EINVAL, "the router said path %d, but there are %zu", path, num_paths);
-    if (!stage_may_skip(s)) {
-        run_fail(item, s, &diag);
-        return;
-    }
-    failure *f = failure_new(s, item, &diag);
-    if (f) f->next = item->failures, item->failures = f;
-    item_clear_data(item);
-    item->state = ITEM_GAP;
+    run_fail_or_skip(item, s, &diag);
 }
 
 /* What is no sample, or has no path, goes down the first. */

@@ -35,9 +35,9 @@ void run_judge(struct stk_run *run, stk_item *item) STK_REQUIRES(run_role);
 /* At the sink; makes it an error where epochs without results would follow for ever. */
 void run_judge_epoch(struct stk_run *run, stk_item *mark) STK_REQUIRES(run_role);
 void run_fail(stk_item *item, stage *s, const stk_diag *diag);
+void run_fail_or_skip(stk_item *item, stage *s, const stk_diag *diag); /* skip: it is a gap */
 /* Takes the error of one input more: the first goes on, and says what the others were. */
 void run_fail_too(struct stk_run *run, stk_item **first, stk_item *item) STK_REQUIRES(run_role);
-bool stage_may_skip(const stage *s);
 
 /* batch.c */
 void batch_plan_slot(node *batch, stk_item *item) STK_REQUIRES(run_role);
